@@ -11,22 +11,36 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/ordered_map.hpp>
+#include <kvbench/methods/contract/method_name.hpp>
 #include <kvbench/trace/layer_spread.hpp>
 
 namespace kvbench::compare {
 namespace {
 
-/// The layers of the run of a place: a sample of those of the model, or the ones that are compressed.
-replay::PredictedLayers layers_of(const std::vector<QueryPlace>& places, const QueryPlace& of_run) {
+/// The layers of the run of a place, and whether they are a sample of those of the model or the ones that are
+/// compressed.
+std::pair<trace::LayerSpread, replay::PredictedLayers> layers_of(const std::vector<QueryPlace>& places,
+                                                                 const QueryPlace& of_run) {
   std::set<std::int64_t> distinct;
   for (const QueryPlace& place : places) {
     if (place.run == of_run.run && place.sha256 == of_run.sha256) distinct.insert(place.layer);
   }
   const std::vector<std::int64_t> layers(distinct.begin(), distinct.end());
   const std::int64_t of = of_run.model_layers;
-  return {.extrapolates = trace::spread_of(layers, of) == trace::LayerSpread::evenly_spaced,
-          .scale = static_cast<double>(of) / static_cast<double>(layers.size())};
+  const trace::LayerSpread spread = trace::spread_of(layers, of);
+  return {spread,
+          {.extrapolates = spread == trace::LayerSpread::evenly_spaced,
+           .scale = static_cast<double>(of) / static_cast<double>(layers.size())}};
 }
+
+QueryValues& skip(QueryValues& values, std::string reason) {
+  values.status = replay::Status::skipped;
+  values.reason = std::move(reason);
+  values.values.clear();
+  return values;
+}
+
+constexpr const char* unpredicted = "cannot be predicted ({}): measure it in the model";
 
 }  // namespace
 
@@ -42,7 +56,9 @@ Predictions::Predictions(std::shared_ptr<const QueryResults> results, Span span)
   }
   for (auto& [key, heads] : groups.items()) {
     QueryPlace& place = places_.emplace_back(all[heads.front()]);
-    layers_.push_back(span == Span::layer ? replay::PredictedLayers{} : layers_of(all, place));
+    const auto [spread, layers] = layers_of(all, place);
+    layers_.push_back(span == Span::layer ? replay::PredictedLayers{} : layers);
+    whole_.push_back(span != Span::layer && spread != trace::LayerSpread::alone);
     place.layer = key.second, place.kv_head = place.query_head = 0;
     if (span != Span::layer) place.model_layers = 1;  // of which this is all, so that texts alone are a sample
     place.per_block = 1;
@@ -80,16 +96,20 @@ std::optional<QueryValues> Predictions::status_of(std::span<const std::size_t> h
   if (out && ok > 0) out->bytes_held = held / ok, out->bytes_read = read / ok, out->dense = dense;
   if (out) out->values.clear();
   const auto [layer, error] = replay::worst_layer(errors);
-  if (const std::string outside = replay::outside_text(layer, error); !outside.empty()) {
-    out->status = replay::Status::skipped;
-    out->reason = fmt::format("cannot be predicted ({}): measure it in the model", outside);
-  }
+  if (const std::string outside = replay::outside_text(layer, error); !outside.empty())
+    skip(*out, fmt::format(unpredicted, outside));
   return out;
 }
 
 std::optional<QueryValues> Predictions::read(std::size_t place, std::size_t configuration) const {
   std::optional<QueryValues> out = status_of(heads_[place], configuration);
   if (!out || out->status != replay::Status::ok) return out;
+  replay::PredictedLayers layers = layers_[place];
+  const std::string& method = configurations()[configuration].method;
+  if (whole_[place] && !(layers.extrapolates && methods::is_plan(method)))
+    layers.factor = results_->anchor_factor(heads_[place].front(), replay::kind_of(method));
+  if (const std::string failure = replay::failure_text({.factor = layers.factor}); !failure.empty())
+    return skip(*out, fmt::format(unpredicted, "anchors, " + failure));
   replay::ProbeSums sums{.seeds = 1};
   for (const std::size_t head : heads_[place]) {
     const std::vector<double> of_head = results_->probe_sums(head, configuration);
@@ -99,13 +119,9 @@ std::optional<QueryValues> Predictions::read(std::size_t place, std::size_t conf
     sums.scored = static_cast<std::size_t>(results_->scored_tokens(head));
     sums.add(results_->places()[head].layer, 0, of_head);
   }
-  out->values = unit_predictions(sums, layers_[place]);
+  out->values = unit_predictions(sums, layers);
   const std::size_t expected = places_[place].positions.size();
-  if (expected > 0 && out->values.size() != expected) {
-    out->status = replay::Status::skipped;
-    out->reason = "the method ran in other layers than others";
-    out->values.clear();
-  }
+  if (expected > 0 && out->values.size() != expected) return skip(*out, "the method ran in other layers than others");
   return out;
 }
 

@@ -12,7 +12,8 @@ namespace kvbench::compare {
 /// configuration and seed, of all layers of the text together: in place of queries there are probes, or, where the
 /// layers of the run are a sample of those of the model, layers and probes. A layer in which a method did not run has
 /// no error. Texts without probes have no place. A text whose prediction is outside its region
-/// (replay::largest_stream_error) is skipped with this reason.
+/// (replay::largest_stream_error) is skipped with this reason. As in rows of a replay, predictions over all layers of
+/// the model are multiplied by the ratio of the anchors of their kind, and skipped if this is too large.
 class Predictions : public QueryResults {
  public:
   /// `results` are open for stream_err. Throws as their read() does.
@@ -31,7 +32,8 @@ class Predictions : public QueryResults {
 
   std::shared_ptr<const QueryResults> results_;
   std::vector<QueryPlace> places_;
-  std::vector<replay::PredictedLayers> layers_;  ///< of each place
+  std::vector<replay::PredictedLayers> layers_;  ///< of each place, without anchors
+  std::vector<bool> whole_;                      ///< of each place: whether they stand for all layers of the model
   std::vector<std::vector<std::size_t>> heads_;  ///< of each place: the first query head of each kv head
 };
 

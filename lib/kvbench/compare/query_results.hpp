@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <kvbench/core/paired_test.hpp>
+#include <kvbench/replay/records/anchors.hpp>
 #include <kvbench/replay/records/results.hpp>
 
 namespace kvbench::compare {
@@ -93,6 +94,8 @@ class QueryResults {
   /// where the trace had no probes or the file does not hold them. Throws as read().
   virtual std::vector<double> probe_sums(std::size_t /*place*/, std::size_t /*configuration*/) const { return {}; }
   virtual Index scored_tokens(std::size_t /*place*/) const { return 0; }
+  /// Measured / predicted KL of the anchors of the trace of a place (replay::AnchorRatio::factor); 1 where it has none.
+  virtual double anchor_factor(std::size_t /*place*/, replay::ChangeKind /*kind*/) const { return 1; }
   /// One item per table of entries; empty where the file does not hold them.
   virtual std::vector<NamedTokens> entries(std::size_t /*place*/, std::size_t /*configuration*/) const { return {}; }
 };

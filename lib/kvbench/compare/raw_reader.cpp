@@ -141,6 +141,13 @@ RawLayout read_layout(const InputObject& root, const std::string& path, std::str
   common.sha256 = root.text("trace_sha256").value_or("").substr(0, 12);
   common.model = root.text("model").value_or("");
   common.model_layers = integer_of(root, "model_layers", 0);
+  for (const auto& [kind, kind_name] : replay::change_kinds) {
+    const std::string attribute = fmt::format("anchors_{}", kind_name);
+    const std::optional<double> factor = root.number(attribute.c_str());
+    if (!factor) continue;
+    require(std::isfinite(*factor) && *factor > 0, root, fmt::format("'{}' is {}", attribute, *factor));
+    layout.anchors[kind] = *factor;
+  }
   const InputObject heads = root.group("heads");
   layout.group = read_group(heads, layout.configurations.size());
   for (std::size_t h = 0; heads.has(std::to_string(h)); ++h) {
@@ -249,6 +256,11 @@ std::vector<double> RawReader::probe_sums(std::size_t place, std::size_t configu
     for (const double value : values) require(std::isfinite(value), sums, "a sum is not finite");
     return values;
   });
+}
+
+double RawReader::anchor_factor(std::size_t /*place*/, replay::ChangeKind kind) const {
+  const auto found = layout_.anchors.find(kind);
+  return found == layout_.anchors.end() ? 1 : found->second;
 }
 
 std::vector<NamedTokens> RawReader::entries(std::size_t place, std::size_t configuration) const {

@@ -2,6 +2,7 @@
 // Reads one metric from a file of `replay --raw` (schema kvbench_raw 1.0, docs/results.md).
 #pragma once
 
+#include <map>
 #include <memory>
 
 #include <kvbench/compare/query_results.hpp>
@@ -20,6 +21,7 @@ struct RawLayout {
   std::vector<QueryPlace> places;       ///< [heads * group]
   std::vector<Index> scored_tokens;     ///< of the prompts of `places`
   std::vector<QueryConfiguration> configurations;
+  std::map<replay::ChangeKind, double> anchors;  ///< AnchorRatio::factor; a kind without anchors is not there
 };
 
 /// A checked file. read() reads one configuration of one query head at a time. Thread-safe.
@@ -40,6 +42,7 @@ class RawReader : public QueryResults {
   std::vector<NamedTokens> entries(std::size_t place, std::size_t configuration) const override;
   std::vector<double> probe_sums(std::size_t place, std::size_t configuration) const override;
   Index scored_tokens(std::size_t place) const override { return layout_.scored_tokens[place]; }
+  double anchor_factor(std::size_t place, replay::ChangeKind kind) const override;
 
  private:
   std::string path_;

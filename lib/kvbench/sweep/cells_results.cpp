@@ -149,6 +149,10 @@ Index CellsResults::scored_tokens(std::size_t place) const {
   return layout.frame.prompts[layout.heads[head].place.prompt].scored_tokens;
 }
 
+double CellsResults::anchor_factor(std::size_t place, replay::ChangeKind kind) const {
+  return replay::anchor_ratio(layout_.steps[place_heads_[place].first].frame.prompts, kind).factor;
+}
+
 std::optional<compare::QueryValues> CellsResults::read(std::size_t place, std::size_t configuration) const {
   const auto [step, head] = place_heads_[place];
   const Slot* slot = slot_of(place, configuration);

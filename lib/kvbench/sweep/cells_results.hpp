@@ -24,6 +24,7 @@ class CellsResults : public compare::QueryResults {
   std::optional<compare::QueryValues> read(std::size_t place, std::size_t configuration) const override;
   std::vector<double> probe_sums(std::size_t place, std::size_t configuration) const override;
   Index scored_tokens(std::size_t place) const override;
+  double anchor_factor(std::size_t place, replay::ChangeKind kind) const override;
 
  private:
   /// A configuration in a step: its method, and its index among the configurations of this method.

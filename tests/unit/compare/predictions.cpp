@@ -61,9 +61,17 @@ class Probed : public QueryResults {
     return sums;
   }
   Index scored_tokens(std::size_t place) const override { return sums_[place].empty() ? 0 : 2; }
+  double anchor_factor(std::size_t /*place*/, replay::ChangeKind kind) const override {
+    return kind == replay::ChangeKind::rounded ? rounded_ : 1;
+  }
+  /// The methods are these, and the anchors of the trace that round have this ratio.
+  Probed& named(const std::string& x, const std::string& y, double rounded) {
+    configurations_[0].method = x, configurations_[1].method = y, rounded_ = rounded;
+    return *this;
+  }
 
  private:
-  double factor_;
+  double factor_, rounded_ = 1;
   std::int64_t ended_layer_ = -1;
   bool kept_whole_ = false;
   std::int64_t rough_layer_ = -1;
@@ -122,6 +130,25 @@ TEST_CASE("a text with a layer whose errors are large relative to the stream can
     CHECK(values->reason ==
           (outside ? "cannot be predicted (layer 1, error 0.5 of the stream): measure it in the model" : ""));
     CHECK(values->values == (outside ? Sums{} : Sums{1, 1}));
+  }
+}
+
+// Layers 1 and 5 of 8 stand for the model, layer 0 alone does not. Anchors that round were measured at 2.5 times what was
+// predicted, so that q8_0 is; at 4 times nothing that rounds is predicted. h2o drops tokens.
+TEST_CASE("predictions over all layers are those of rows: times the anchors of their kind") {
+  for (const double ratio : {2.5, 4.0}) {
+    auto made = std::make_shared<Probed>(1);
+    made->named("q8_0", "h2o", ratio).with("", "0", 1, {1, 2}).with("", "0", 5, {0, 1});
+    made->with("alone", "0", 0, {1, 3});
+    const Predictions predictions(made, Span::all);
+    const auto q8_0 = predictions.read(0, 0);
+    CHECK(q8_0->values == (ratio == 2.5 ? Sums{5, 20, 0, 5} : Sums{}));
+    CHECK(q8_0->reason ==
+          (ratio == 2.5 ? ""
+                        : "cannot be predicted (anchors, measured 4 times the prediction): measure it in the model"));
+    CHECK(predictions.read(0, 1)->values == Sums{2, 8, 0, 2});
+    CHECK(predictions.read(1, 0)->values == Sums{0.25, 2.25});
+    CHECK(Predictions(made, Span::layer).read(0, 0)->values == Sums{0.25, 1});
   }
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <kvbench/replay/records/results.hpp>
@@ -14,6 +15,8 @@ namespace kvbench::replay {
 
 /// How a method changes a cache. Predictions of one kind are off by other factors than those of another.
 enum class ChangeKind { rounded, dropped, both };
+inline constexpr std::pair<ChangeKind, const char*> change_kinds[] = {
+    {ChangeKind::rounded, "rounded"}, {ChangeKind::dropped, "dropped"}, {ChangeKind::both, "both"}};
 /// Of a method by its name in results: quantisers round, compositions and plans do both, all others drop or merge.
 ChangeKind kind_of(std::string_view method);
 

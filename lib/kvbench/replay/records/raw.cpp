@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/replay/records/raw.hpp>
 
+#include <fmt/format.h>
+
 #include <kvbench/core/version.hpp>
+#include <kvbench/replay/records/anchors.hpp>
 #include <kvbench/trace/hdf5/output.hpp>
 #include <kvbench/trace/sha256.hpp>
 
@@ -49,6 +52,13 @@ void write_result(const Object& group, const ConfigurationResult& result, const 
   write_entries(group, *result.raw, info);
 }
 
+void write_anchors(const Object& root, std::span<const ReplayFrame::Prompt> prompts) {
+  for (const auto& [kind, name] : change_kinds) {
+    const AnchorRatio ratio = anchor_ratio(prompts, kind);
+    if (ratio.anchors > 1) root.set(fmt::format("anchors_{}", name).c_str(), ratio.factor);
+  }
+}
+
 void write_all(const Object& root, const trace::Reader& reader, const ReplayRequest& request,
                const ReplayResults& results) {
   const trace::TraceInfo& info = reader.info();
@@ -62,6 +72,7 @@ void write_all(const Object& root, const trace::Reader& reader, const ReplayRequ
   root.set("version", std::string(version()));
   root.set("commit", std::string(commit()));
   root.set("metrics", metric_names());
+  write_anchors(root, results.prompts);
   const Object configurations = root.create_group("cells");
   for (std::size_t c = 0; c < results.configurations.size(); ++c) {
     const Configuration& key = results.configurations[c];
