@@ -52,17 +52,19 @@ Choices all_choices() {
   return all;
 }
 
-/// A table of the parameters of a method, or the same as a list in JSON.
-std::string parameter_table(const methods::MethodInfo& method, const std::string& format, const char* name) {
+/// The parameters of a method as a list in JSON, on one line.
+std::string parameter_list(const methods::MethodInfo& method) {
   using methods::ParamSpec;
   const auto column = [](const char* key, auto of) {
     return report::Column<ParamSpec>{key, "", report::value_of<ParamSpec>(of)};
   };
   const std::vector<report::Column<ParamSpec>> columns = {
-      column(name, &ParamSpec::name), column("default", &ParamSpec::default_value), column("type", &ParamSpec::type),
+      column("name", &ParamSpec::name), column("default", &ParamSpec::default_value), column("type", &ParamSpec::type),
       column("range", &ParamSpec::range), column("meaning", &ParamSpec::doc)};
-  return report::table_of(format, std::span<const report::Column<ParamSpec>>(columns),
-                          std::span<const ParamSpec>(method.params));
+  std::string list = report::table_of("json", std::span<const report::Column<ParamSpec>>(columns),
+                                      std::span<const ParamSpec>(method.params));
+  std::erase(list, '\n');
+  return list;
 }
 
 /// For programs: what there is, with which parameters, and the growth of cost that bench/scaling.py compares its
@@ -72,11 +74,8 @@ std::string list_table(const std::string& format, const Choices& choices) {
   const auto column = [](const char* key, auto of) {
     return report::Column<MethodChoice>{key, "", report::value_where<MethodChoice>(report::always, of)};
   };
-  report::Column<MethodChoice> parameters = column("parameters", [](const MethodChoice& m) {
-    std::string list = parameter_table(*m.info, "json", "name");
-    std::erase(list, '\n');
-    return list;
-  });
+  report::Column<MethodChoice> parameters =
+      column("parameters", [](const MethodChoice& m) { return parameter_list(*m.info); });
   parameters.value.json = true;
   const std::vector<report::Column<MethodChoice>> columns = {
       column("method",
@@ -130,7 +129,6 @@ std::string list(const std::string& format) {
 }
 
 std::string one(const methods::MethodInfo& method, const std::string& format) {
-  if (format == "csv") return parameter_table(method, format, "parameter");
   return format == "md" ? method_page(method) : details(method);
 }
 
@@ -146,8 +144,10 @@ Choices described(const std::string& name) {
 std::string answer(const MethodsFlags& o) {
   if (o.names.empty()) return list(o.format);
   const std::optional<methods::Kind> family = methods::find_family(o.names.front());
-  if (family && o.names.size() == 1 && o.format != "json") {
-    if (o.format != "text") throw Error("--format {}: a family is printed as text; leave it out", o.format);
+  const bool table = o.format == "csv" || o.format == "json";
+  if (family && o.names.size() == 1 && !table) {
+    if (o.format != "text")
+      throw Error("--format {}: a family is printed as text, csv or json; leave it out", o.format);
     return list_text(family);
   }
   Choices choices;
@@ -159,9 +159,7 @@ std::string answer(const MethodsFlags& o) {
       if (std::ranges::find(methods, choice.info) == methods.end()) methods.push_back(choice.info);
     }
   }
-  if (o.format == "json") return list_table(o.format, choices);
-  if (methods.size() > 1 && o.format == "csv")
-    throw Error("--format csv: the table is that of one method, and {} are given", methods.size());
+  if (table) return list_table(o.format, choices);
   std::string out;
   for (const methods::MethodInfo* method : methods) out += (out.empty() ? "" : "\n") + one(*method, o.format);
   return out;
@@ -195,8 +193,7 @@ Command add_methods(CLI::App& app) {
   flags
       ->add_option(
           "--format", options->format,
-          "text, md, json or csv (all methods, or those named, with summary, source, engines, parameters and cost; "
-          "csv of one method: its parameters)")
+          "text, md, or csv or json (all methods, or those named, with summary, source, engines, parameters and cost)")
       ->check(one_of({"text", "md", "csv", "json"}));
   flags
       ->add_flag(

@@ -100,7 +100,7 @@ bool has_path(const std::string& item) { return methods::parse_method_name(item)
 bool is_readable(const std::string& item) {
   try {
     return !rows_of_item(item.substr(leaves_out(item) ? 1 : 0)).empty();
-  } catch (const Error&) {
+  } catch (const std::exception&) {  // of whatever kind: the first error is told
     return false;
   }
 }
