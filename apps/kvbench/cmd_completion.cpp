@@ -75,6 +75,7 @@ struct CommandLine {
     }
     std::vector<std::string> topics = first;
     std::ranges::copy(help_topics(), std::back_inserter(topics));
+    std::ranges::copy(methods, std::back_inserter(topics));
     behind = {{"", std::move(first)}, {"help", std::move(topics)}, {"completion", shells}};
   }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/ranges.h>
 
+#include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/config/method_flags.hpp>
 #include <kvbench/core/name.hpp>
 #include <kvbench/core/utf8.hpp>
@@ -43,47 +44,57 @@ std::string list_text(std::optional<methods::Kind> kind = {}) {
                      fmt::join(left_out(), ", "), fmt::join(also_replayed(), ", "));
 }
 
-/// A table of the parameters of a method, or the same as a list in JSON.
-std::string parameter_table(const methods::MethodInfo& method, const std::string& format, const char* name) {
+using Choices = std::vector<replay::MethodChoice>;
+
+Choices all_choices() {
+  Choices all;
+  for (const methods::MethodInfo& m : methods::all_methods()) all.push_back({&m, m.bind({})});
+  return all;
+}
+
+/// The parameters of a method as a list in JSON, on one line.
+std::string parameter_list(const methods::MethodInfo& method) {
   using methods::ParamSpec;
   const auto column = [](const char* key, auto of) {
     return report::Column<ParamSpec>{key, "", report::value_of<ParamSpec>(of)};
   };
   const std::vector<report::Column<ParamSpec>> columns = {
-      column(name, &ParamSpec::name), column("default", &ParamSpec::default_value), column("type", &ParamSpec::type),
+      column("name", &ParamSpec::name), column("default", &ParamSpec::default_value), column("type", &ParamSpec::type),
       column("range", &ParamSpec::range), column("meaning", &ParamSpec::doc)};
-  return report::table_of(format, std::span<const report::Column<ParamSpec>>(columns),
-                          std::span<const ParamSpec>(method.params));
+  std::string list = report::table_of("json", std::span<const report::Column<ParamSpec>>(columns),
+                                      std::span<const ParamSpec>(method.params));
+  std::erase(list, '\n');
+  return list;
 }
 
 /// For programs: what there is, with which parameters, and the growth of cost that bench/scaling.py compares its
 /// measurements with.
-std::string list_table(const std::string& format) {
-  using methods::MethodInfo;
+std::string list_table(const std::string& format, const Choices& choices) {
+  using replay::MethodChoice;
   const auto column = [](const char* key, auto of) {
-    return report::Column<MethodInfo>{key, "", report::value_where<MethodInfo>(report::always, of)};
+    return report::Column<MethodChoice>{key, "", report::value_where<MethodChoice>(report::always, of)};
   };
-  report::Column<MethodInfo> parameters = column("parameters", [](const MethodInfo& m) {
-    std::string list = parameter_table(m, "json", "name");
-    std::erase(list, '\n');
-    return list;
-  });
+  report::Column<MethodChoice> parameters =
+      column("parameters", [](const MethodChoice& m) { return parameter_list(*m.info); });
   parameters.value.json = true;
-  const std::vector<report::Column<MethodInfo>> columns = {
-      column("method", &MethodInfo::name),
-      column("kind", [](const MethodInfo& m) { return std::string(name_of(m.kind)); }),
-      column("compress", [](const MethodInfo& m) { return m.complexity.compress.text; }),
-      column("query", [](const MethodInfo& m) { return m.complexity.query.text; }),
-      column("memory", [](const MethodInfo& m) { return m.complexity.memory.text; }),
-      column("compress_n", [](const MethodInfo& m) { return m.complexity.compress.growth; }),
-      column("query_n", [](const MethodInfo& m) { return m.complexity.query.growth; }),
-      column("memory_n", [](const MethodInfo& m) { return m.complexity.memory.growth; }),
-      column("summary", &MethodInfo::summary),
-      column("source", &MethodInfo::paper),
-      column("runs_in", [](const MethodInfo& m) { return methods::runs_in(m.name, m.bind({}).text()); }),
+  const std::vector<report::Column<MethodChoice>> columns = {
+      column("method",
+             [](const MethodChoice& m) {
+               return compare::label_of({m.info->name, m.params.text(), {}});
+             }),
+      column("kind", [](const MethodChoice& m) { return std::string(name_of(m.info->kind)); }),
+      column("compress", [](const MethodChoice& m) { return m.info->complexity.compress.text; }),
+      column("query", [](const MethodChoice& m) { return m.info->complexity.query.text; }),
+      column("memory", [](const MethodChoice& m) { return m.info->complexity.memory.text; }),
+      column("compress_n", [](const MethodChoice& m) { return m.info->complexity.compress.growth; }),
+      column("query_n", [](const MethodChoice& m) { return m.info->complexity.query.growth; }),
+      column("memory_n", [](const MethodChoice& m) { return m.info->complexity.memory.growth; }),
+      column("summary", [](const MethodChoice& m) { return m.info->summary; }),
+      column("source", [](const MethodChoice& m) { return m.info->paper; }),
+      column("runs_in", [](const MethodChoice& m) { return methods::runs_in(m.info->name, m.params.text()); }),
       parameters};
-  return report::table_of(format, std::span<const report::Column<MethodInfo>>(columns),
-                          std::span<const MethodInfo>(methods::all_methods()));
+  return report::table_of(format, std::span<const report::Column<MethodChoice>>(columns),
+                          std::span<const MethodChoice>(choices));
 }
 
 std::string details(const methods::MethodInfo& m) {
@@ -114,40 +125,41 @@ std::string details(const methods::MethodInfo& m) {
 }
 
 std::string list(const std::string& format) {
-  return format == "md" ? method_table() : format == "text" ? list_text() : list_table(format);
+  return format == "md" ? method_table() : format == "text" ? list_text() : list_table(format, all_choices());
 }
 
 std::string one(const methods::MethodInfo& method, const std::string& format) {
-  if (format == "csv" || format == "json") return parameter_table(method, format, "parameter");
   return format == "md" ? method_page(method) : details(method);
 }
 
 /// The methods that an item of a list names, or the wrapper.
-std::vector<const methods::MethodInfo*> described(const std::string& name) {
+Choices described(const std::string& name) {
   for (const methods::Wrapper& wrapper : methods::all_wrappers()) {
-    if (same_name(wrapper.info.name, name)) return {&wrapper.info};
+    if (same_name(wrapper.info.name, name)) return {{&wrapper.info, wrapper.info.bind({})}};
   }
-  std::vector<const methods::MethodInfo*> methods;
-  for (const replay::MethodChoice& choice : config::parse_methods({name}, {})) methods.push_back(choice.info);
-  return methods;
+  return config::parse_methods({name}, {});
 }
 
 /// What is printed of these names: methods, or one family of them.
 std::string answer(const MethodsFlags& o) {
   if (o.names.empty()) return list(o.format);
   const std::optional<methods::Kind> family = methods::find_family(o.names.front());
-  if (family && o.names.size() == 1) {
-    if (o.format != "text") throw Error("--format {}: a family is printed as text; leave it out", o.format);
+  const bool table = o.format == "csv" || o.format == "json";
+  if (family && o.names.size() == 1 && !table) {
+    if (o.format != "text")
+      throw Error("--format {}: a family is printed as text, csv or json; leave it out", o.format);
     return list_text(family);
   }
+  Choices choices;
   std::vector<const methods::MethodInfo*> methods;
   for (const std::string& name : o.names) {
-    for (const methods::MethodInfo* method : described(name)) {
-      if (std::ranges::find(methods, method) == methods.end()) methods.push_back(method);
+    for (const replay::MethodChoice& choice : described(name)) {
+      const auto is = [&](const replay::MethodChoice& known) { return same(known, choice); };
+      if (std::ranges::none_of(choices, is)) choices.push_back(choice);
+      if (std::ranges::find(methods, choice.info) == methods.end()) methods.push_back(choice.info);
     }
   }
-  if (methods.size() > 1 && (o.format == "csv" || o.format == "json"))
-    throw Error("--format {}: the table is that of one method, and {} are given", o.format, methods.size());
+  if (table) return list_table(o.format, choices);
   std::string out;
   for (const methods::MethodInfo* method : methods) out += (out.empty() ? "" : "\n") + one(*method, o.format);
   return out;
@@ -181,8 +193,7 @@ Command add_methods(CLI::App& app) {
   flags
       ->add_option(
           "--format", options->format,
-          "text, md, or csv or json (all methods with summary, source, engines, parameters and cost; with a name, "
-          "its parameters)")
+          "text, md, or csv or json (all methods, or those named, with summary, source, engines, parameters and cost)")
       ->check(one_of({"text", "md", "csv", "json"}));
   flags
       ->add_flag(

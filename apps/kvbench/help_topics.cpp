@@ -51,12 +51,12 @@ std::vector<std::string> help_topics() {
 }
 
 std::vector<std::string> method_words() {
-  std::vector<std::string> words = {"all", "families"};
-  for (const methods::MethodInfo& method : methods::all_methods()) {
-    const std::string kind(name_of(method.kind));
-    if (std::ranges::find(words, kind) == words.end() && methods::find_family(kind)) words.push_back(kind);
-  }
+  std::vector<std::string> words = methods::set_names();
   for (const methods::MethodInfo& method : methods::all_methods()) words.push_back(method.name);
+  for (const methods::Wrapper& wrapper : methods::all_wrappers()) words.push_back(wrapper.info.name);
+  for (const auto& [info, settings] : methods::rows_of_set("families")) {
+    if (info->name.find('+') != info->name.npos) words.push_back(info->name);
+  }
   return words;
 }
 
@@ -78,7 +78,7 @@ std::vector<std::string> arguments_of_topic(const std::string& topic) {
   if (found != std::end(topics)) return found->arguments;
   const auto is = [&](const methods::Wrapper& wrapper) { return same_name(wrapper.info.name, topic); };
   const bool wrapper = std::ranges::any_of(methods::all_wrappers(), is);
-  if (wrapper || methods::find_family(topic) || is_method(topic)) return {"methods", topic};
+  if (wrapper || methods::is_set(topic) || is_method(topic)) return {"methods", topic};
   return {};
 }
 

@@ -19,13 +19,14 @@ std::vector<Described> described_commands(const CLI::App& app, const std::string
 /// Topics that are pages of a command, such as "columns".
 std::vector<std::string> help_topics();
 
-/// Methods, and the sets that stand for several.
+/// Methods, wrappers, compositions A+Q of the set `families`, and the sets that stand for several. No word has
+/// brackets, which a shell would read itself.
 std::vector<std::string> method_words();
 
 /// " Did you mean 'snapkv'?", of all that `kvbench help` explains; "" where nothing is like the word.
 std::string near_topics(const CLI::App& app, const std::string& word);
 
-/// The arguments that print what `kvbench help TOPIC` asks for: a page of a command, a method or a family of methods;
+/// The arguments that print what `kvbench help TOPIC` asks for: a page of a command, a method or a set of methods;
 /// empty for other words.
 std::vector<std::string> arguments_of_topic(const std::string& topic);
 

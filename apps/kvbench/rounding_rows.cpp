@@ -77,8 +77,9 @@ std::string rounding_table(const trace::Reader& reader, std::span<const rounding
 std::string rounding_text(std::span<const rounding::HeadRounding> heads, bool every_head) {
   std::vector<report::Block> blocks = report::rounding_blocks(heads, every_head);
   if (every_head) return report::terminal_text(blocks);
-  blocks.emplace_back(report::Paragraph{"--rows head shows every kv head; -o FILE.csv writes every format of each."});
-  return report::terminal_text(report::shortened(std::move(blocks)));
+  return report::terminal_text(report::shortened(std::move(blocks), [](std::size_t) {
+    return "--rows head shows every kv head; -o FILE.csv writes every format of each.";
+  }));
 }
 
 }  // namespace kvbench::app

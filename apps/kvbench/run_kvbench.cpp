@@ -78,7 +78,7 @@ int run_arguments(const std::vector<std::string>& words, std::string& given) {
   app.footer(
       std::string(examples) +
       "kvbench help COMMAND describes the flags of a command, kvbench help TOPIC a flag such as budget, a method,\n"
-      "or one of " +
+      "a set of methods such as llama.cpp, or one of " +
       fmt::format("{}", fmt::join(help_topics(), ", ")) + ". kvbench version names the version.\n" + exit_codes);
   app.require_subcommand(1);
   const Command commands[] = {add_info(app),   add_replay(app),   add_sweep(app),     add_merge(app), add_compare(app),

@@ -200,8 +200,11 @@ class Calls(ContextsTest):
             for positions in (ahead * 2, ahead.flip(1), torch.cat([ahead[:, :30]] * 2, 1)):
                 with self.refuses("position_ids"):
                     self.model(token_ids(), position_ids=positions)
+            gap = torch.arange(N)[None] + (torch.arange(N) >= 2)  # 0 1 3 4
+            with self.refuses("position 3 follows position 1, where position 2 must"):
+                self.model(token_ids(), position_ids=gap)
             cache = self.model(token_ids(CONTEXT), use_cache=True).past_key_values
-            with self.refuses("position_ids"):
+            with self.refuses(f"position {CONTEXT + 7} follows position {CONTEXT - 1}, where position {CONTEXT} must"):
                 self.model(token_ids()[:, CONTEXT:], past_key_values=cache, position_ids=ahead[:, CONTEXT:])
         torch.testing.assert_close(got, self.logits(self.model, SNAPKV, 16), rtol=1e-3, atol=1e-3)
 

@@ -12,12 +12,11 @@ from support import CliTest, KVBENCH, rows, run
 class Flags(CliTest):
     def test_largest_parameters(self):
         """Each integer of each method at the end of its range is used or refused, in seconds, and counts bytes."""
-        names = [row["method"] for row in json.loads(self.ok("methods", "--format", "json"))]
         tried = 0
-        for name in names:
-            parameters = json.loads(self.ok("methods", name, "--format", "json"))
-            methods = [f"{name}[{p['parameter']}={([2**31 - 1] + re.findall('[.]{2} (.*)', p['range'] or ''))[-1]}]"
-                       for p in parameters if p["type"] == "integer"]
+        for row in json.loads(self.ok("methods", "--format", "json")):
+            methods = [f"{row['method']}[{p['name']}="
+                       f"{([2**31 - 1] + re.findall('[.]{2} (.*)', p['range'] or ''))[-1]}]"
+                       for p in row["parameters"] if p["type"] == "integer"]
             for method in methods:
                 with self.subTest(method=method):
                     done = run("replay", self.trace, "-m", method, "-b", "25%mem,100%", "--rows", "trace", "--seeds", 1,

@@ -93,6 +93,8 @@ class Usage(CliTest):
             self.assertIn(words, budget)
         self.assertIn("(kvbench replay, eval)", self.ok("help", "protect"))
         self.assertIn("(kvbench validate golden)", self.ok("help", "port"))
+        for name in ("families", "llama.cpp", "snapkv+q4_0", "adakv(snapkv)", "adakv", "q4_0[values=q8_0]", "eviction"):
+            self.assertEqual(self.ok("help", name), self.ok("methods", name), name)
         for topic in ("columns", "metrics", "tasks", "checks", "sweeps"):
             self.assertIn(topic, self.ok("help").split("kvbench help TOPIC")[1])
 
@@ -116,7 +118,9 @@ class Usage(CliTest):
                 (["kvbench", "re"], ["replay", "report"]), (["kvbench", "replay", "--for"], ["--format"]),
                 (["kvbench", "replay", "t.h5", "--format", ""], ["csv", "json", "md", "table"]),
                 (["kvbench", "replay", "--format", "=", "c"], ["csv"]),
-                (["kvbench", "replay", "-m", "sna"], ["snapkv", "snapkv@kvpress"]),
+                (["kvbench", "replay", "-m", "sna"], ["snapkv", "snapkv@kvpress", "snapkv+kivi4"]),
+                (["kvbench", "replay", "-m", "lla"], ["llama.cpp"]), (["kvbench", "help", "vL"], ["vLLM"]),
+                (["kvbench", "help", "adakv@"], ["adakv@kvpress"]), (["kvbench", "methods", "fam"], ["families"]),
                 (["kvbench", "replay", "-m", "h2o,snapkv@"], ["h2o,snapkv@kvpress"]),
                 (["kvbench", "allocate", "--menu", "ev"], ["eviction"]), (["kvbench", "methods", "ev"], ["eviction"]),
                 (["kvbench", "replay", "-b", ""], []), (["kvbench", "replay", "t"], []),
@@ -257,10 +261,15 @@ class Usage(CliTest):
         described = as_json(self.ok("info", self.trace, "--format", "json"))
         self.assertEqual([(layer["layer"], layer["prompt"], layer["tokens"]) for layer in described],
                          [(0, "0", 256), (1, "0", 256)])
-        parameters = {p["parameter"]: p["default"] for p in as_json(self.ok("methods", "snapkv", "--format", "json"))}
-        self.assertEqual(parameters["kernel"], "7")
         listed = {method["method"]: method for method in as_json(self.ok("methods", "--format", "json"))}
         snapkv = listed["snapkv"]
+        named = as_json(self.ok("methods", "snapkv", "q4_0[values=q8_0,hadamard=true]", "--format", "json"))
+        self.assertEqual(named[0], snapkv)  # those that are named are as in the list of all
+        self.assertEqual((len(named), named[1]["method"]), (2, "q4_0[hadamard=true;values=q8_0]"))
+        self.assertEqual({**named[1], "method": "q4_0", "runs_in": None}, {**listed["q4_0"], "runs_in": None})
+        self.assertTrue(named[1]["runs_in"].startswith("llama.cpp --cache-type-k q4_0 --cache-type-v q8_0"))
+        family = as_json(self.ok("methods", "merging", "--format", "json"))
+        self.assertIn(listed["chelsea"], family)
         self.assertIn("SnapKV", snapkv["source"])
         self.assertIn(snapkv["summary"], self.ok("methods"))
         kernel, = (one for one in snapkv["parameters"] if one["name"] == "kernel")

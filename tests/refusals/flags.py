@@ -17,8 +17,7 @@ METHODS = (
     ("kvbench methods snakpv", "Did you mean 'snapkv'?"),
     ("kvbench methods snapvk --check", "there is no method 'snapvk'"),
     ("kvbench methods --check", "--check", "name"),
-    ("kvbench methods eviction --format csv", "a family is printed as text"),
-    ("kvbench methods snapkv h2o --format json", "2 are given"),
+    ("kvbench methods eviction --format md", "a family is printed as text"),
     # no message commands a terminal
     ("kvbench replay t.h5 -m '\x1b[31m+int4'", r"'\x1b[31m"),
     ("kvbench methods '\x1b[31m\x9b'", r"'\x1b[31m\xc2\x9b'"),

@@ -100,8 +100,7 @@ bool is_method(const std::string& file) {
   std::error_code unknown;
   if (std::filesystem::exists(file, unknown) || unknown) return false;
   const std::optional<methods::MethodName> text = methods::parse_method_text(file);
-  const auto is = [&](const methods::MethodInfo& method) { return same_name(method.name, text->name()); };
-  return text && std::ranges::any_of(methods::all_methods(), is);
+  return text && text->origin == methods::Origin::kvbench && find_if_any(text->name()) != nullptr;
 }
 
 void refuse_value_of_flag(const std::string& path, const char* methods) {

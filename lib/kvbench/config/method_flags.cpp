@@ -95,6 +95,23 @@ class MethodFlags {
   std::vector<replay::MethodChoice> choices_;
 };
 
+bool has_path(const std::string& item) { return methods::parse_method_name(item).origin != methods::Origin::kvbench; }
+
+bool is_readable(const std::string& item) {
+  try {
+    return !rows_of_item(item.substr(leaves_out(item) ? 1 : 0)).empty();
+  } catch (const std::exception&) {  // of whatever kind: the first error is told
+    return false;
+  }
+}
+
+/// Whether a comma of a path may have parted this item, which is wrong, from the next or the one before it.
+bool is_parted(const std::vector<std::string>& items, std::size_t wrong) {
+  const bool first = wrong == 0, last = wrong + 1 == items.size();
+  if (has_path(items[wrong])) return !last && !is_readable(items[wrong + 1]);
+  return (!first && has_path(items[wrong - 1])) || (!last && has_path(items[wrong + 1]));
+}
+
 }  // namespace
 
 std::vector<std::string> split_items(const std::string& list, std::string_view field) {
@@ -138,8 +155,17 @@ void check_left(std::string_view item, bool found, std::span<const replay::Metho
 std::vector<replay::MethodChoice> parse_methods(const std::vector<std::string>& methods,
                                                 const std::vector<std::string>& settings) {
   MethodFlags flags(settings);
-  for (const std::string& list : methods)
-    std::ranges::for_each(split_items(list), [&](const std::string& item) { flags.add(item); });
+  for (const std::string& list : methods) {
+    const std::vector<std::string> items = split_items(list);
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      try {
+        flags.add(items[i]);
+      } catch (const Error& error) {
+        if (is_parted(items, i)) throw Error("{}", with_path_hint(error.what()));
+        throw;
+      }
+    }
+  }
   return flags.choices();
 }
 

@@ -39,13 +39,24 @@ methods::Assignment setting_of(const Place& place, const methods::MethodInfo& in
   return setting;
 }
 
+std::string with_path_hint(std::string error) {
+  if (!error.ends_with('.')) error += '.';
+  return error +
+         " In a list of methods a comma parts names and square brackets hold settings; rename a file whose path has "
+         "one.";
+}
+
 std::string item_text(std::string_view item, const Place* place) {
   return fmt::format("{}'{}'", place != nullptr ? "" : "`methods` ", item);
 }
 
 methods::MethodSettings method_of(std::string_view text, const Place* place) {
   const std::optional<methods::MethodName> name = methods::parse_method_text(text);
-  if (!name) throw Error("{}: brackets stand once, at the end; write METHOD[PARAMETER=VALUE]", item_text(text, place));
+  if (!name) {
+    const bool path = methods::parse_method_name(text).origin != methods::Origin::kvbench;
+    std::string error = item_text(text, place) + ": brackets stand once, at the end; write METHOD[PARAMETER=VALUE]";
+    throw Error("{}", path ? with_path_hint(std::move(error)) : error);
+  }
   const methods::MethodInfo& info = methods::find_method(place != nullptr ? method_name(*place, *name) : *name);
   try {
     std::vector<methods::Assignment> settings = name->assignments();

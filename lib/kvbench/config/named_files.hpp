@@ -19,6 +19,9 @@ methods::MethodName method_name(const Place& place, const methods::MethodName& n
 /// A setting as results have it, where a file that it names is relative to that folder.
 methods::Assignment setting_of(const Place& place, const methods::MethodInfo& info, methods::Assignment setting);
 
+/// An error in an item of a list of methods whose path has signs that the list reads as its own, with what to do.
+std::string with_path_hint(std::string error);
+
 /// An item of a list of methods in messages. `place`: where a file has it; null: a flag has it.
 std::string item_text(std::string_view item, const Place* place);
 

@@ -35,6 +35,8 @@ struct Standing {
   std::string tested_over() const;
   /// Number of configurations of which the best one is the best.
   std::size_t compared() const { return 1 + tied.size() + worse.size() + untested.size(); }
+  /// Whether there are others, and no test tells any of them from the best.
+  bool is_undecided() const { return worse.empty() && compared() > 1; }
   /// Number of those that were tested against it.
   std::size_t tested() const { return tied.size() + worse.size(); }
   /// All that were compared, from the best one on.

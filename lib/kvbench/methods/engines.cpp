@@ -21,16 +21,25 @@ struct Setting {
 constexpr std::string_view ratio_place = "{ratio}";
 
 /// llama.cpp, tools/server/README.md (--cache-type-k, --cache-type-v). It rotates channels where it can (#21038).
-/// Values in fewer bits take flash attention, and on CUDA a build with kernels for keys and values of different types.
+/// Values in fewer bits take flash attention. Its kernels for CUDA are of pairs of types of keys and values:
+/// ggml/CMakeLists.txt and ggml-cuda/fattn.cu of 5a4d0feca (#28079, September 2026) build q4_0-q4_0, q8_0-q8_0, f16-f16
+/// and bf16-bf16, as earlier versions do, and with the option all pairs of these and q4_1, q5_0, q5_1. Without a kernel
+/// earlier versions compute on the processor, later ones in f16. GGML_CUDA_FA_QUANTS=K-V names single pairs there, and
+/// the option is another name of GGML_CUDA_FA_QUANTS=all. No version has a kernel of iq4_nl.
 void add_llama(std::vector<Setting>& table) {
-  constexpr std::pair<std::string_view, std::string_view> types[] = {
-      {"q8_0", ""}, {"q8_0", "q5_1"}, {"q8_0", "q5_0"},   {"q8_0", "q4_1"}, {"q8_0", "q4_0"},
-      {"q5_1", ""}, {"q5_1", "q4_0"}, {"q5_0", ""},       {"q5_0", "q4_0"}, {"q4_1", ""},
-      {"q4_0", ""}, {"iq4_nl", ""},   {"q8_0", "iq4_nl"}, {"q4_0", "q8_0"}, {"q5_1", "q8_0"}};
-  for (const auto& [keys, values] : types) {
+  constexpr std::string_view built = "", option = " (on CUDA built with GGML_CUDA_FA_ALL_QUANTS)",
+                             none = " (CUDA has no kernel of iq4_nl)";
+  struct Types {
+    std::string_view keys, values, cuda;
+  };
+  constexpr Types types[] = {{"q8_0", "", built},      {"q8_0", "q5_1", option}, {"q8_0", "q5_0", option},
+                             {"q8_0", "q4_1", option}, {"q8_0", "q4_0", option}, {"q5_1", "", option},
+                             {"q5_1", "q4_0", option}, {"q5_0", "", option},     {"q5_0", "q4_0", option},
+                             {"q4_1", "", option},     {"q4_0", "", built},      {"iq4_nl", "", none},
+                             {"q8_0", "iq4_nl", none}, {"q4_0", "q8_0", option}, {"q5_1", "q8_0", option}};
+  for (const auto& [keys, values, cuda] : types) {
     const std::string flags =
-        fmt::format("--cache-type-k {} --cache-type-v {} -fa on{}", keys, values.empty() ? keys : values,
-                    values.empty() ? "" : " (on CUDA built with GGML_CUDA_FA_ALL_QUANTS)");
+        fmt::format("--cache-type-k {} --cache-type-v {} -fa on{}", keys, values.empty() ? keys : values, cuda);
     const std::string own = values.empty() ? "" : fmt::format("values={}", values);
     const std::string and_own = own.empty() ? "" : "," + own;
     table.push_back({fmt::format("{}[hadamard=true{}]", keys, and_own), Engine::llama_cpp, flags, ""});

@@ -11,6 +11,7 @@
 #include <kvbench/core/name.hpp>
 #include <kvbench/core/output_path.hpp>
 #include <kvbench/methods/compose.hpp>
+#include <kvbench/methods/sets.hpp>
 
 namespace kvbench::methods {
 namespace {
@@ -74,8 +75,8 @@ const MethodInfo& find_composition(const MethodName& name) {
   if (chosen.base.empty() || stored.empty() || stored.starts_with('+'))
     throw Error("'{}' is no composition; write METHOD+QUANTISER, such as snapkv+kivi4", name.name());
   if (stored.find('+') != stored.npos)  // before its parts are looked up, because there may be thousands
-    throw Error("there is no method '{}+{}...': it has more than one +; write METHOD+QUANTISER, such as snapkv+kivi4",
-                chosen.name(), stored.substr(0, 19));
+    throw Error("there is no method '{}': it has more than one +; write METHOD+QUANTISER, such as snapkv+kivi4",
+                name.name());
   const MethodInfo& method = find_part(chosen);
   const MethodInfo& quantiser = find_part(parse_method_name(stored));
   return made_of(method, quantiser, [&] { return compose(method, quantiser); });
@@ -154,6 +155,8 @@ constexpr OtherName other_names[] = {{"none", "exact"},
                                      {"cur", "curdkv"},
                                      {"duoattention", "duo or duo@kvpress"},
                                      {"llamacpp", "llama.cpp"},
+                                     {"quantiser", "quantisation"},
+                                     {"quantizer", "quantisation"},
                                      {"kvzip", "scores:FILE.h5 of kvbench-dump-hf --scores kvzip"},
                                      {"damagevotes", "scores:FILE.h5 of kvbench-dump-hf --scores damage-votes"},
                                      {"l2compress", "knorm"},
@@ -187,7 +190,7 @@ std::string right_name(std::string_view name) {
     return " It is a press of kvpress that needs a model or takes no budget; kvbench has nothing like it.";
   const auto* other = std::ranges::find(other_names, plain, &OtherName::name);
   if (other != std::end(other_names)) return fmt::format(" Here it is {}.", other->here);
-  std::vector<std::string> known;
+  std::vector<std::string> known = set_names();
   for (const MethodInfo& method : all_methods()) {
     known.push_back(method.name);
     known.insert(known.end(), method.aliases.begin(), method.aliases.end());

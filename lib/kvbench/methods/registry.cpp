@@ -21,6 +21,7 @@
 #include <kvbench/methods/sampling/balancekv.hpp>
 #include <kvbench/methods/sampling/methods.hpp>
 #include <kvbench/methods/sampling/subgen.hpp>
+#include <kvbench/methods/sets.hpp>
 
 namespace kvbench::methods {
 
@@ -116,9 +117,8 @@ std::optional<Kind> find_family(std::string_view name) {
 }
 
 bool is_set(std::string_view name) {
-  const auto is = [&](std::string_view word) { return same_name(name, word); };
-  const bool engine = is(name_of(Engine::llama_cpp)) || is(name_of(Engine::vllm)) || is(name_of(Engine::kvpress));
-  return engine || is("all") || is("families") || find_family(name);
+  const auto is = [&](const std::string& word) { return same_name(name, word); };
+  return std::ranges::any_of(set_names(), is) || find_family(name);
 }
 
 }  // namespace kvbench::methods

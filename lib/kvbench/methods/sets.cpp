@@ -25,6 +25,16 @@ bool is_left_out(const MethodInfo& method) { return std::ranges::find(left_out, 
 
 }  // namespace
 
+std::vector<std::string> set_names() {
+  std::vector<std::string> names = {"all", "families"};
+  for (const MethodInfo& method : all_methods()) {
+    const std::string kind(name_of(method.kind));
+    if (method.kind != Kind::exact && std::ranges::find(names, kind) == names.end()) names.push_back(kind);
+  }
+  for (const Engine engine : {Engine::llama_cpp, Engine::vllm, Engine::kvpress}) names.emplace_back(name_of(engine));
+  return names;
+}
+
 std::vector<MethodSettings> rows_of_set(std::string_view name) {
   if (!is_set(name)) return {};
   if (auto rows = rows_of_engine(name); !rows.empty()) return rows;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +14,10 @@ struct MethodSettings {
   const MethodInfo* info = nullptr;
   std::vector<Assignment> settings;
 };
+
+/// The names of all sets: those of families, with one name each, and of engines among them.
+std::vector<std::string> set_names();
+
 /// The rows of a set of methods that one name stands for, none if it stands for no set. `all`: every method but
 /// oracle-error, duo and duo@kvpress with its defaults, then its variants; then compositions. `families`: the usual
 /// methods of every family whose caches can be small, with their defaults, and the same compositions; few enough for

@@ -65,12 +65,13 @@ class Layer:
         if not torch.is_tensor(positions) or positions.dim() != 2:
             return
         first, last = int(positions[0, 0]), int(positions[0, -1])
-        follow = bool((positions.diff() == 1).all()) and self._next in (None, first)
-        if not follow:
-            expected = first if self._next is None else self._next
-            raise Error(f"layer {self._number}: its tokens have the positions {first} to {last}, and not those from "
-                        f"{expected} on; leave position_ids out, or give them where the model's code counts each call "
-                        "from 0 (Bamba).")
+        for row in positions.tolist():
+            known = ([] if self._next is None else [self._next - 1]) + row
+            for one, following in zip(known, known[1:]):
+                if following != one + 1:
+                    raise Error(f"layer {self._number}: position {following} follows position {one}, where position "
+                                f"{one + 1} must; leave position_ids out, or give them where the model's code counts "
+                                "each call from 0 (Bamba).")
         if not self.tokens:
             self.start = first
         self._next = last + 1

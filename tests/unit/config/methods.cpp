@@ -185,6 +185,24 @@ TEST_CASE("lists in flags and in files say the same of an item that names no met
   }
 }
 
+TEST_CASE("an error in a list says what a comma and a bracket are, where a path may have one") {
+  const std::string hint =
+      " In a list of methods a comma parts names and square brackets hold settings; rename a file ";
+  const auto says = [&](const char* list) {
+    return contains(message_of<Error>([&] { parse_methods({list}, {}); }), hint);
+  };
+  for (const char* list : {"plan:a,b.toml", "sink,plan:a,b.toml", "plan:a[b.toml", "scores:a,b.h5", "scores:a[1].h5",
+                           "mi,ne.py:A", "plan:a.toml,b.toml"}) {
+    CAPTURE(list);
+    CHECK(says(list));
+  }
+  for (const char* list : {"snapvk", "snapvk,sink", "plan:a.toml", "plan:a.toml,sink", "plan:a.toml,-sink",
+                           "snapkv[window=64", "sink,snapkv[windw=3]"}) {
+    CAPTURE(list);
+    CHECK_FALSE(says(list));
+  }
+}
+
 TEST_CASE("errors about flags name the item") {
   const auto refused = [](const Names& methods, const Names& settings = {}) {
     return message_of<Error>([&] { parse_methods(methods, settings); });

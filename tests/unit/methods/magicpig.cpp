@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/methods/retrieval/magicpig.hpp>
 
+#include <algorithm>
 #include <map>
 #include <numbers>
 
@@ -17,9 +18,23 @@ using namespace kvbench::testing;
 
 namespace {
 
-/// The rule, written out: weights of the tokens first .. last - 1 that answer the query row g at a position.
+/// What the buckets cost that queries asked: rows of two arrays.
+struct Asked {
+  double buckets = 0, tokens = 0;
+};
+
+/// What the footprint counts for a query, over its query heads.
+Asked counted(const Footprint& arrays) {
+  const auto extra = [&](std::string_view name) {
+    return std::ranges::find(arrays, name, &FootprintArray::name)->extra;
+  };
+  return {extra("bounds of buckets"), extra("tokens by code")};
+}
+
+/// The rule, written out: weights of the tokens first .. last - 1 that answer the query row g at a position. Adds what
+/// it asks.
 std::map<TokenId, double> found_by_rule(const HeadData& head, const Draws& draws, const MagicpigParams& p, Index first,
-                                        Index last, Index room, Index g, Index position) {
+                                        Index last, Index room, Index g, Index position, Asked& asked) {
   const auto at = [](Index i) { return static_cast<std::size_t>(i); };
   std::vector<double> mean(at(head.d), 0);
   for (Index j = p.sinks; j < head.n - p.window; ++j) {
@@ -49,6 +64,8 @@ std::map<TokenId, double> found_by_rule(const HeadData& head, const Draws& draws
       for (Index j = 0; j < head.n; ++j) same[at(j)] = same[at(j)] && (of_query > 0) == (of_key[at(j)] > 0);
     }
     std::map<TokenId, double> next = found;
+    asked.buckets += 1;
+    asked.tokens += static_cast<double>(std::count(same.begin() + first, same.begin() + last, true));
     for (Index j = first; j < last; ++j) {
       if (same[at(j)] && ++agreements[at(j)] == 2) next[static_cast<TokenId>(j)] = 0;
     }
@@ -93,13 +110,19 @@ TEST_CASE("tables find the tokens that agree twice, and as many tables are asked
   const std::vector<std::uint16_t> query = {1, 1, 0};
   const auto find = [&](Index first, Index last, Index most) { return tables.find(query, first, last, most); };
   CHECK(find(0, 5, 5).tokens == Ids{1, 2, 3, 4});
+  CHECK(find(0, 5, 5).read == 3 + 3 + 4);
   CHECK(find(0, 5, 4).tables == 3);
   CHECK(find(0, 5, 3).tokens == Ids{2, 3});
   CHECK(find(0, 5, 3).tables == 2);
+  CHECK(find(0, 5, 3).asked == 3);
+  CHECK(find(0, 5, 3).read == 3 + 3 + 4);
   CHECK(find(0, 5, 1).tokens.empty());
   CHECK(find(0, 5, 1).tables == 1);
+  CHECK(find(0, 5, 1).asked == 2);
+  CHECK(find(0, 5, 1).read == 3 + 3);
   CHECK(find(2, 4, 2).tokens == Ids{2, 3});
   CHECK(find(2, 4, 2).tables == 3);
+  CHECK(find(2, 4, 2).read == 2 + 2 + 1);
 }
 
 // One channel: a projection keeps the sign of a number, or flips it, so that the codes of a token agree with those of
@@ -112,6 +135,19 @@ TEST_CASE("magicpig finds the tokens in the direction of the query from the mean
     const auto cache = open_cache("magicpig", {{"sinks", "1"}, {"window", "1"}}, prompt_of(head, ref()), budget, 3);
     return visible_entries(head, cache->entries(block), block, ref())[0];
   };
+  const auto asked = [&](Index budget) {
+    const auto cache = open_cache("magicpig", {{"sinks", "1"}, {"window", "1"}}, prompt_of(head, ref()), budget, 3);
+    CHECK(counted(cache->footprint()).tokens == 0);
+    cache->entries(block), cache->entries(block);
+    return counted(cache->footprint());
+  };
+  // Each of the 150 tables has 3 and 4 in the bucket of the query, 1 and 2 in another. With room for one token the
+  // second table finds two, and no further one is asked.
+  CHECK(asked(6).buckets == 150);
+  CHECK(asked(6).tokens == 150 * 2);
+  CHECK(asked(3).buckets == 2);
+  CHECK(asked(3).tokens == 2 * 2);
+  CHECK(asked(1).tokens == 0);
   const auto all = entries(6);
   CHECK(ids_of(all) == Ids{0, 3, 4, 5});
   CHECK(all[0].den == 1);
@@ -134,9 +170,10 @@ TEST_CASE("magicpig holds what its rule says, and keeps decoded tokens") {
     CHECK(append(*cache, token_block(head, 50, 54, ref())) == 4);
     const QueryBlock block = query_block(head, 50, 54, 54, ref());
     const auto entries = visible_entries(head, cache->entries(block), block, ref());
+    Asked asked;
     for (Index r = 0; r < 8; ++r) {
       const Index position = 50 + r % 4;
-      auto expected = found_by_rule(head, draws, params, 2, 44, budget - 8, r / 4, position);
+      auto expected = found_by_rule(head, draws, params, 2, 44, budget - 8, r / 4, position, asked);
       for (const TokenId id : {0, 1, 44, 45, 46, 47, 48, 49}) expected[id] = 1;
       for (Index t = 50; t <= position; ++t) expected[static_cast<TokenId>(t)] = 1;
       const auto& row = entries[static_cast<std::size_t>(r)];
@@ -146,5 +183,7 @@ TEST_CASE("magicpig holds what its rule says, and keeps decoded tokens") {
         CHECK(entry.den == doctest::Approx(expected.at(entry.id)).epsilon(1e-3));
       }
     }
+    CHECK(counted(cache->footprint()).buckets == asked.buckets / 4);  // of four queries with two query heads each
+    CHECK(counted(cache->footprint()).tokens == asked.tokens / 4);
   }
 }

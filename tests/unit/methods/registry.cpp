@@ -188,7 +188,8 @@ TEST_CASE("a row says which engine runs it, with its settings") {
         "llama.cpp --cache-type-k q4_0 --cache-type-v q8_0 -fa on (on CUDA built with GGML_CUDA_FA_ALL_QUANTS)");
   CHECK(where("q4_0", {}) ==
         "llama.cpp --cache-type-k q4_0 --cache-type-v q4_0 -fa on (head dimensions that are no multiple of 64)");
-  CHECK(where("iq4_nl", {{"hadamard", "true"}}) == "llama.cpp --cache-type-k iq4_nl --cache-type-v iq4_nl -fa on");
+  CHECK(where("iq4_nl", {{"hadamard", "true"}}) ==
+        "llama.cpp --cache-type-k iq4_nl --cache-type-v iq4_nl -fa on (CUDA has no kernel of iq4_nl)");
   CHECK(where("q8_0", {{"hadamard", "true"}, {"values", "Q8_0"}}) == where("q8_0", {{"hadamard", "true"}}));
   CHECK(where("fp8", {}) == "vLLM --kv-cache-dtype fp8");
   CHECK(where("snapkv@kvpress", {}) == "kvpress SnapKVPress(compression_ratio=R)");
@@ -203,6 +204,29 @@ TEST_CASE("a row says which engine runs it, with its settings") {
         "kvpress AdaKVPress(SnapKVPress(compression_ratio=R)) (masks tokens, and saves no memory)");
   for (const char* method : {"h2o", "h2o+q8_0", "snapkv", "q8_0+int8"}) CHECK(runs_in(method, "") == "");
   CHECK(where("fp8", {{"scale", "tensor"}}) == "");
+}
+
+// A build of llama.cpp for CUDA without options has kernels of q4_0-q4_0 and q8_0-q8_0 alone, of the types that kvbench
+// has (ggml/CMakeLists.txt, GGML_CUDA_FA_QUANTS); with all of them built iq4_nl still has none.
+TEST_CASE("a row of llama.cpp says for each pair of types what flash attention on CUDA takes") {
+  const std::string_view types[] = {"q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "iq4_nl"};
+  int rows = 0;
+  for (const std::string_view keys : types) {
+    for (const std::string_view values : types) {
+      CAPTURE(keys);
+      CAPTURE(values);
+      const std::string text = keys == values ? where(keys, {{"hadamard", "true"}})
+                                              : where(keys, {{"hadamard", "true"}, {"values", std::string(values)}});
+      if (text.empty()) continue;  // a pair that is no row of the table
+      ++rows;
+      const std::string pair = fmt::format("{}-{}", keys, values);
+      const bool needs = text.ends_with(" -fa on (on CUDA built with GGML_CUDA_FA_ALL_QUANTS)");
+      const bool none = text.ends_with(" -fa on (CUDA has no kernel of iq4_nl)");
+      CHECK(none == (pair.find("iq4_nl") != pair.npos));
+      CHECK(needs == (pair != "q4_0-q4_0" && pair != "q8_0-q8_0" && !none));
+    }
+  }
+  CHECK(rows == 15);
 }
 
 TEST_CASE("the name of an engine stands for what it runs with any head dimension, and says so in every row") {

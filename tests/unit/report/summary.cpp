@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <kvbench/replay/records/figures.hpp>
 #include <kvbench/report/document/writers.hpp>
@@ -78,6 +79,55 @@ TEST_CASE("a replay at one budget ends with the answer, the five lowest errors, 
   CHECK(lines.back() == "Not shown: 2 rows with results, 1 infeasible, 1 failed; see --summary=full.");
 }
 
+// Eight rows with results: five methods and an oracle are replayed beside two that read their own context. The table
+// shows the five, so that three are not shown.
+TEST_CASE("what is not shown is counted from the rows of the table, and what is not ranked has its name") {
+  std::vector<Record> records;
+  for (const char* name : {"snapkv", "h2o", "chelsea", "sink", "int", "triattention", "kvquant-nofisher"})
+    records.push_back(record(name, 0.125 * static_cast<double>(records.size() + 1)));
+  records[5].reason = records[6].reason = "calibrated on the evaluated context";
+  records.push_back(record("oracle-error", 0.01));
+  const Lines lines = brief(records);
+  check_size(lines);
+  CHECK(fmt::format("{}", fmt::join(lines, " "))
+            .find("Not ranked without --calibrate: triattention, kvquant-nofisher.") != std::string::npos);
+  CHECK(lines.back() == "Not shown: 3 rows with results; see --summary=full.");
+  records.resize(6);
+  records[5] = record("oracle-error", 0.01);
+  CHECK(brief(records).back() == "Not shown: 1 row with results; see --summary=full.");
+}
+
+// Sentences with long names leave the table fewer than its five rows.
+TEST_CASE("rows that do not fit the screen are not shown, and are counted so") {
+  std::vector<Record> records;
+  for (int i = 0; i < 10; ++i) {
+    records.push_back(record(fmt::format("py:{:a<80}{}", "", i), 1 + i));
+    records.back().best = records.front().method, records.back().tied = i < 6, records.back().tested_over = "5 texts";
+  }
+  const Lines lines = brief(records);
+  CHECK(lines.size() == 12);
+  const auto shown =
+      std::ranges::count_if(lines, [](const std::string& l) { return l.find("  own ") != std::string::npos; });
+  CHECK(lines.back() == fmt::format("Not shown: {} rows with results; see --summary=full.", 10 - shown));
+  CHECK(shown < 5);
+}
+
+TEST_CASE("references are no rows of a ranking, whatever their error") {
+  const Lines lines = brief({record("oracle-error", 0.01), record("exact", 0), record("snapkv", 0.5)});
+  CHECK(lines.at(0).starts_with("method"));
+  CHECK(lines.at(0).find("times") == std::string::npos);
+  CHECK(lines.at(1).starts_with("snapkv"));
+  CHECK(lines.at(2).starts_with("exact"));
+  CHECK(lines.at(3).starts_with("oracle-error"));
+  CHECK(lines.size() == 4);
+}
+
+TEST_CASE("one method at several budgets says which is which") {
+  const Lines lines = brief({record("h2o", 0.5, "12.5%mem"), record("h2o", 0.25, "50%mem")});
+  CHECK(lines.at(1).starts_with("h2o     50%mem    eviction"));
+  CHECK(lines.at(2).starts_with("h2o     12.5%mem  eviction"));
+}
+
 TEST_CASE("a ratio that is not that of the values beside it says so") {
   // Means 0.02 and 0.06 over texts, of which one dominates; geometric means 0.01 and 0.02.
   std::vector<Record> records = {record("h2o", 0.25), record("sink", 0.5)};
@@ -111,6 +161,31 @@ TEST_CASE("several budgets, traces and runs have one line each") {
   }
   check_size(brief(records));
   CHECK(brief(records)[0].starts_with("run                   budget"));
+}
+
+TEST_CASE("several budgets say what is not known, as one budget does") {
+  std::vector<Record> records;
+  for (const char* budget : {"25%mem", "50%mem"}) {
+    for (const char* method : {"h2o", "sink", "int"}) {
+      records.push_back(record(method, method[0] == 'h' ? 0.5 : 0.75, budget));
+      records.back().best = "h2o", records.back().blocks = 2;
+    }
+    records[records.size() - 3].tied = true;
+  }
+  records[3].ranked_by = records[4].ranked_by = records[5].ranked_by = figure_named("kl_predicted");
+  records[3].kl.mean = 0.01, records[4].kl.mean = 0.02;
+  records[5].kl.mean = 0.03, records[5].kl.outside = "layer 0, error 0.64 of the stream";
+  const auto text = [](const std::vector<Record>& of) { return fmt::format("{}", fmt::join(brief(of), "\n")); };
+  const std::string both = text(records), one = text({records.begin(), records.begin() + 3});
+  CHECK(both.find("25%mem  cannot tell: h2o (0.5)") != std::string::npos);
+  CHECK(both.find("sink, int") != std::string::npos);
+  CHECK(both.find("Cannot be predicted at each of these budgets: int.") != std::string::npos);
+  for (const std::string& said : {both, one}) {
+    CHECK(said.find("cannot tell") != std::string::npos);
+    CHECK(said.find("Nothing was tested. A test takes") != std::string::npos);
+  }
+  records[1].tied = false, records[1].tested_over = "5 texts";
+  CHECK(text(records).find("25%mem  h2o (0.5)") != std::string::npos);
 }
 
 TEST_CASE("several budgets name your own methods, wherever they stand, and mark values that do not say how large") {

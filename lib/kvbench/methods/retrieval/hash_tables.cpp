@@ -46,8 +46,11 @@ HashTables::Found HashTables::find(std::span<const std::uint16_t> query, Index f
   Found found;
   for (; found.tables < tables_; ++found.tables) {
     const std::size_t before = found.tokens.size();
+    ++found.asked;
     for (const TokenId id : bucket(found.tables, query[static_cast<std::size_t>(found.tables)])) {
-      if (id >= first && id < last && ++count[static_cast<std::size_t>(id)] == 2) found.tokens.push_back(id);
+      if (id < first || id >= last) continue;
+      ++found.read;
+      if (++count[static_cast<std::size_t>(id)] == 2) found.tokens.push_back(id);
     }
     if (std::ssize(found.tokens) > most) {
       found.tokens.resize(before);

@@ -22,7 +22,9 @@ class HashTables {
 
   struct Found {
     std::vector<TokenId> tokens;  ///< in increasing order
-    Index tables = 0;             ///< that were asked
+    Index tables = 0;             ///< that found them
+    Index asked = 0;              ///< the same and the one that found too many, which was read to know that
+    Index read = 0;               ///< tokens of the range in the buckets of the tables that were asked
   };
   /// The tokens of [first, last) whose codes are those of `query` [tables] in two tables or more, of as many of the
   /// first tables as find at most `most`.

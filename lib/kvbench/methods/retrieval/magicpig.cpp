@@ -95,25 +95,22 @@ class MagicpigCache : public HeadCache {
 
   Footprint footprint() const override {
     const Index kept = sinks_ + window_ + appended_, chosen = group_ * std::min(room_, offloaded());
-    const Index asked = chosen > 0 ? group_ * params_.tables : 0;
     const auto meta = [](const char* name, Element element, Index rows, Index cols, Read read) {
       return FootprintArray{
           .name = name, .element = element, .rows = rows, .cols = cols, .read = read, .content = Content::meta};
+    };
+    const auto of_tables = [&](const char* name, Index rows, Index cols, double read) {
+      FootprintArray array = meta(name, Element::i32, rows, cols, Read::with_entry);
+      array.share = 0, array.extra = queries_ > 0 ? read / queries_ : 0;
+      return array;
     };
     Footprint arrays = retrieved_footprint(offloaded(), d_, dv_, "hashed ");
     arrays.insert(arrays.end(),
                   {
                       {.name = "first and last keys", .rows = kept, .cols = d_},
                       {.name = "first and last values", .rows = kept, .cols = dv_, .content = Content::values},
-                      {.name = "bounds of buckets",
-                       .element = Element::i32,
-                       .rows = params_.tables << params_.bits,
-                       .cols = 2,
-                       .read = Read::with_entry,
-                       .content = Content::meta,
-                       .share = 0,
-                       .extra = static_cast<double>(asked)},
-                      meta("tokens by code", Element::i32, offloaded(), params_.tables, Read::with_entry),
+                      of_tables("bounds of buckets", params_.tables << params_.bits, 2, buckets_),
+                      of_tables("tokens by code", offloaded() * params_.tables, 1, entries_),
                       meta("norms of keys", Element::f32, offloaded(), 1, Read::with_entry),
                       meta("mean key", Element::kv, 1, d_, Read::every_query),
                       chosen_tokens(chosen),
@@ -135,10 +132,12 @@ class MagicpigCache : public HeadCache {
     const auto codes = codes_of(backend_.read(inner_products(queries.queries, hashed_->projections, backend_)), zeros,
                                 static_cast<int>(params_.bits));
     std::vector<HashTables::Found> found;
+    queries_ += static_cast<double>(queries.size());
     Index width = 1;
     for (Index r = 0; r < rows; ++r) {
       const std::span own(codes.data() + r * params_.tables, static_cast<std::size_t>(params_.tables));
       found.push_back(hashed_->tables.find(own, sinks_, context_ - window_, room_));
+      buckets_ += static_cast<double>(found.back().asked), entries_ += static_cast<double>(found.back().read);
       width = std::max<Index>(width, std::ssize(found.back().tokens));
     }
     std::vector<std::int32_t> ids(static_cast<std::size_t>(rows * width), -1);
@@ -180,6 +179,8 @@ class MagicpigCache : public HeadCache {
   float scale_;
   Index sinks_ = 0, window_ = 0, room_ = 0;
   Index appended_ = 0;
+  // What the data decide: of all queries so far, and over their query heads, the buckets read and the tokens in them.
+  mutable double queries_ = 0, buckets_ = 0, entries_ = 0;
 };
 
 MakeCache prepare(const HeadPrompt& head, const MagicpigParams& params, Backend& backend) {
@@ -217,7 +218,7 @@ MethodInfo magicpig_method() {
                    "than the budget allows. Its layers 0, 16, 32 and 48 are whole: --dense-layers 1 keeps the first. "
                    "The tables take more memory than the cache of small heads; they lie in the memory of the host.",
           .complexity = {.compress = {"O(n K L d)", 1},
-                         .query = {"O(K L d + B (L + d + dv))"},
+                         .query = {"O(K L d + E + B (d + dv)), E tokens in the buckets asked"},
                          .memory = {"n (d + dv + L) + 2^(K+1) L", 1}},
           .kind = Kind::retrieval,
           .granularity = Granularity::query_head,

@@ -21,8 +21,9 @@
 // key. O(K L d) per query and query head to hash it, O(tokens found in all tables + B (d + dv)) to answer. On a GPU the
 // projections and the logits of a block cross to the host.
 // Memory: the full cache in slow memory; in addition L token numbers for each token, 2^(K+1) bounds of buckets for each
-// table, and the norms of the centred keys. Bytes read count L numbers for each hashed token that answers, and two
-// bounds of each table. Projections, one matrix in the released server, count in neither.
+// table, and the norms of the centred keys. Bytes read count, as library/lsh/lsh.cc reads, the two bounds of the asked
+// bucket of each table and every token number in it: a bucket holds the tokens of one of 2^K codes. The table that
+// finds too many is read to know that. Projections, one matrix in the released server, count in neither.
 // Deviations: projections are drawn per kv head and seed. Its layers 0, 16, 32 and
 // 48 are whole (--dense-layers keeps the first ones only). Decoded tokens are never hashed, as there.
 #pragma once

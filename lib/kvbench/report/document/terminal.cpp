@@ -91,17 +91,26 @@ std::string terminal_text(std::span<const Block> blocks) {
   return writer.out;
 }
 
-std::vector<Block> shortened(std::vector<Block> blocks) {
+std::vector<Block> shortened(std::vector<Block> blocks, const std::function<std::string(std::size_t rows)>& last) {
+  const auto whole = [&] {
+    std::size_t rows = 0;
+    for (const Block& block : blocks) {
+      if (const auto* const table = std::get_if<DocTable>(&block)) rows += table->rows.size();
+    }
+    std::vector<Block> out = blocks;
+    if (std::string sentence = last(rows); !sentence.empty()) out.emplace_back(Paragraph{std::move(sentence)});
+    return out;
+  };
   const auto too_long = [&] {
-    const std::string text = terminal_text(blocks);
+    const std::string text = terminal_text(whole());
     return static_cast<std::size_t>(std::ranges::count(text, '\n')) > answer_lines;
   };
   for (Block& block : blocks) {
     auto* const table = std::get_if<DocTable>(&block);
     while (table != nullptr && table->rows.size() > 1 && too_long()) table->rows.pop_back();
   }
-  while (blocks.size() > 2 && too_long()) blocks.erase(blocks.end() - 2);
-  return blocks;
+  while (blocks.size() > 1 && too_long()) blocks.pop_back();
+  return whole();
 }
 
 }  // namespace kvbench::report

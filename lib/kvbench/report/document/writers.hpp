@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,8 +43,9 @@ std::string terminal_text(std::span<const Block> blocks);
 /// Lines of an answer that a command prints without being asked for more.
 inline constexpr std::size_t answer_lines = 12;
 
-/// Drops the last rows of tables, then blocks before the last one, until the text has at most answer_lines.
-std::vector<Block> shortened(std::vector<Block> blocks);
+/// The blocks and a last sentence, which `last` words from the number of rows that the tables show ("": none). Drops
+/// the last rows of tables, then the last blocks, until the text has at most answer_lines.
+std::vector<Block> shortened(std::vector<Block> blocks, const std::function<std::string(std::size_t rows)>& last);
 
 std::string_view report_css();
 std::string_view report_js();

@@ -94,12 +94,12 @@ std::vector<Block> brief_evaluation(const std::vector<std::string>& answers, std
                           short_number(r->of(eval::damage("top1")).mean),
                           short_number(r->bytes.of(CostKind::memory) / r->bytes.full)});
   }
-  const std::size_t shown = table.rows.size();
-  if (shown > 0) blocks.insert(blocks.begin() + (answers.empty() ? 0 : 1), std::move(table));
-  if (rows.size() > shown)
-    blocks.emplace_back(
-        Paragraph{fmt::format("Not shown: {} of {} rows; see {}.", rows.size() - shown, rows.size(), rest)});
-  return shortened(std::move(blocks));
+  if (!table.rows.empty()) blocks.insert(blocks.begin() + (answers.empty() ? 0 : 1), std::move(table));
+  return shortened(std::move(blocks), [&](std::size_t shown) {
+    return rows.size() == shown
+               ? ""
+               : fmt::format("Not shown: {} of {} rows; see {}.", rows.size() - shown, rows.size(), rest);
+  });
 }
 
 }  // namespace kvbench::report

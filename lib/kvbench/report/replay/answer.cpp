@@ -27,13 +27,12 @@ std::string label(const replay::Record& r) { return compare::label_of({r.method,
 
 double error_of(const replay::Record& r) { return std::isnan(r.geomean) ? r.ranked_mean() : r.geomean; }
 
-namespace {
-
-/// Whether it would be ranked, if it could be predicted.
 bool is_method(const replay::Record& r) {
   return r.status == replay::Status::ok && !r.dense && !compare::is_baseline(r.method) && !r.calibrated_on_itself() &&
          std::isfinite(error_of(r));
 }
+
+namespace {
 
 using Rows = std::vector<const replay::Record*>;
 
@@ -123,10 +122,8 @@ std::string outside_note(const Rows& rows) {
   for (const auto& [layer, names] : by_layer.items())
     parts.push_back(fmt::format("{} ({})", listed_up_to(names), layer));
   if (parts.empty()) return "";
-  return fmt::format(
-      "Cannot be predicted, because the error of a layer is more than {} of the residual stream: {}. Measure {} in the "
-      "model (kvbench eval).",
-      replay::largest_stream_error, fmt::join(parts, ", "), rows.size() == 1 ? "it" : "them");
+  return fmt::format("Cannot be predicted, because the error of a layer is more than {} of the residual stream: {}.",
+                     replay::largest_stream_error, fmt::join(parts, ", "));
 }
 
 /// The rows of a budget whose predictions are beyond their range, the smallest first.
@@ -207,18 +204,6 @@ std::string cost_note(const Rows& rows) {
   return out + (budget.cost() ? "." : equal_cost_hint(rows, budget));
 }
 
-/// The rows that are not ranked because they were calibrated on what they are evaluated on.
-std::string own_calibration_note(std::span<const replay::Record> rows) {
-  std::vector<std::string> names;
-  for (const replay::Record& r : rows) {
-    if (r.status == replay::Status::ok && r.calibrated_on_itself() && std::ranges::find(names, label(r)) == names.end())
-      names.push_back(label(r));
-  }
-  if (names.empty()) return "";
-  return fmt::format("Not ranked, because the published method is calibrated on another text (--calibrate): {}.",
-                     listed(names));
-}
-
 BudgetAnswer answer_at(const Rows& group, const Rows& outside, const std::vector<std::string>& wins) {
   evidence::Standing standing = standing_of(group);
   const StandingWords words = words_of(group, standing, false);
@@ -229,17 +214,22 @@ BudgetAnswer answer_at(const Rows& group, const Rows& outside, const std::vector
   for (const evidence::Mark* mark : out.standing.ranked()) out.ranked.push_back(group[mark->row]);
   out.verdict = standing_sentence(out.standing, words);
   out.brief = standing_sentence(out.standing, words_of(group, out.standing, true));
+  const std::string untested = untested_sentence(out.standing, words);
   const std::string elsewhere = elsewhere_note(out.standing);
   const std::string unpredicted = outside_note(outside);
-  for (const std::string& note : {elsewhere, unpredicted}) {
+  const std::string measure = unpredicted.empty()   ? ""
+                              : outside.size() == 1 ? " Measure it in the model (kvbench eval)."
+                                                    : " Measure them in the model (kvbench eval).";
+  if (out.standing.tested() == 0) out.untested = untested;
+  out.outside = outside;
+  for (const std::string& note : {out.untested, elsewhere, unpredicted}) {
     if (!note.empty()) out.brief += ' ' + note;
   }
   for (const std::string& sentence : wins) {
     if (sentence.starts_with(words.at + ",")) out.notes.push_back(sentence);
   }
-  for (const std::string& note :
-       {untested_sentence(out.standing, words), elsewhere, unpredicted, family_note(out.ranked), tail_note(out.ranked),
-        large_note(out.ranked), kinds_note(out.ranked)}) {
+  for (const std::string& note : {untested, elsewhere, unpredicted + measure, family_note(out.ranked),
+                                  tail_note(out.ranked), large_note(out.ranked), kinds_note(out.ranked)}) {
     if (!note.empty()) out.notes.push_back(note);
   }
   out.cost = cost_note(out.ranked);
@@ -287,6 +277,14 @@ std::vector<BudgetAnswer> budget_answers(std::span<const replay::Record> rows,
   return out;
 }
 
+std::vector<std::string> calibrated_on_themselves(std::span<const replay::Record> rows) {
+  DistinctTexts names;
+  for (const replay::Record& r : rows) {
+    if (r.status == replay::Status::ok && r.calibrated_on_itself()) names.add(label(r));
+  }
+  return names.list();
+}
+
 std::vector<std::string> answers_of(std::span<const replay::Record> rows, std::span<const replay::Record> of_texts,
                                     Notes notes) {
   const std::vector<BudgetAnswer> answers = budget_answers(rows, of_texts);
@@ -301,7 +299,9 @@ std::vector<std::string> answers_of(std::span<const replay::Record> rows, std::s
     for (const std::string& note : answer.notes) out.add(note);
     if (!answer.cost.empty()) out.add(answer.cost);
   }
-  if (const std::string note = own_calibration_note(rows); !note.empty()) out.add(note);
+  if (const std::vector<std::string> names = calibrated_on_themselves(rows); !names.empty())
+    out.add(fmt::format("Not ranked, because the published method is calibrated on another text (--calibrate): {}.",
+                        listed(names)));
   return out.list();
 }
 

@@ -17,6 +17,9 @@ std::string label(const replay::Record& r);
 /// The mean by which rows are ranked: the geometric one over layers and texts where these were tested, else that of the
 /// figure that ranks the row (Record::ranked_by).
 double error_of(const replay::Record& r);
+/// Whether it would be ranked, if it could be predicted: not a reference (compare::is_baseline()), and not calibrated
+/// on what it is evaluated on.
+bool is_method(const replay::Record& r);
 
 /// What the rows at one budget of one trace, protocol and run say.
 struct BudgetAnswer {
@@ -25,7 +28,9 @@ struct BudgetAnswer {
   evidence::Standing standing;
   std::vector<const replay::Record*> ranked = {};  ///< the rows of Standing::ranked()
   std::string verdict = "";                        ///< standing_sentence()
-  std::string brief = "";                          ///< the same beside a table (StandingWords::table)
+  std::string brief = "";     ///< the same beside a table (StandingWords::table), and why others are not ranked
+  std::string untested = "";  ///< untested_sentence() where nothing was tested; else ""
+  std::vector<const replay::Record*> outside = {};  ///< cannot be predicted
   std::vector<std::string> notes =
       {};                 ///< wins over texts; rows that were not tested; families; means that huge errors make
   std::string cost = "";  ///< where rows differ by more than 5 % in what the budget limits; else ""
@@ -43,6 +48,9 @@ std::string family_note(std::span<const replay::Record* const> ranked, std::size
 
 /// Where the notes of a budget stand: with its verdict, or behind the verdicts and costs of all budgets.
 enum class Notes { of_budget, last };
+
+/// The rows that are not ranked because they were calibrated on what they are evaluated on.
+std::vector<std::string> calibrated_on_themselves(std::span<const replay::Record> rows);
 
 /// All sentences of budget_answers(), followed by one that names the rows that were calibrated on what they are
 /// evaluated on, which are not ranked.

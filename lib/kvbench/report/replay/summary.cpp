@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include <fmt/ranges.h>
 
@@ -37,8 +38,8 @@ std::string times(const replay::Record& r, const replay::Record& best) {
   return std::isnan(best.geomean) ? short_number(error_of(r) / error_of(best)) : "-";
 }
 
-/// The first rows of a list in ascending order of the error.
-DocTable best_rows(std::span<const replay::Record* const> rows) {
+/// The first rows of a list. `ranked`: in ascending order of the error, from the best of a budget on.
+DocTable first_rows(std::span<const replay::Record* const> rows, bool ranked) {
   const replay::RankingFigure& figure = rows.front()->figure();
   const bool predicted = figure.is_prediction();
   const bool over_texts = !std::isnan(rows.front()->geomean);  // ratios are then those of geometric means
@@ -48,7 +49,10 @@ DocTable best_rows(std::span<const replay::Record* const> rows) {
   const auto shown = rows.first(std::min(rows.size(), most_best));
   const auto is_measured = [](const replay::Record* r) { return !std::isnan(r->kl.measured); };
   const bool measured = predicted && std::ranges::any_of(shown, is_measured);
+  const auto elsewhere = [&](const replay::Record* r) { return r->budget != rows.front()->budget; };
+  const bool budgets = std::ranges::any_of(rows, elsewhere);
   DocTable table{.columns = {{"method"},
+                             {"budget"},
                              {"family"},
                              {std::string(geometric ? "geometric mean" : figure.heading()), true},
                              {predicted ? "95% interval" : "", true},
@@ -60,12 +64,13 @@ DocTable best_rows(std::span<const replay::Record* const> rows) {
     const double error = geometric ? r->geomean : figure.mean(*r);
     const std::string text = std::isnan(error) ? "-" : geometric ? short_number(error) : figure_text(r->figure(), *r);
     const Interval interval = r->figure().interval(*r);
-    table.rows.push_back({label(*r), std::string(methods::family_of(r->method)),
+    table.rows.push_back({label(*r), budgets ? r->budget.text() : "", std::string(methods::family_of(r->method)),
                           text + (is_tied(r) ? "~"
                                   : ties     ? " "
                                              : ""),
                           predicted ? short_interval(interval.lo, interval.hi) : "",
-                          measured && is_measured(r) ? short_number(r->kl.measured) : "", times(*r, *rows.front()),
+                          measured && is_measured(r) ? short_number(r->kl.measured) : "",
+                          ranked ? times(*r, *rows.front()) : "",
                           short_number(r->bytes.of(CostKind::memory) / r->bytes.full),
                           short_number(r->bytes.of(CostKind::read) / r->bytes.full)});
   }
@@ -83,6 +88,13 @@ std::string names_of(const std::vector<evidence::Mark>& marks) {
     if (used <= width) ++fit;
   }
   return names.empty() ? "" : listed_up_to(names, std::max<std::size_t>(fit, 1));
+}
+
+/// Those that no test tells from the best.
+std::vector<evidence::Mark> not_told(const evidence::Standing& standing) {
+  std::vector<evidence::Mark> out = standing.tied;
+  out.insert(out.end(), standing.untested.begin(), standing.untested.end());
+  return out;
 }
 
 /// How many times the best each method of the reader's own is, or why that is not known, where another column does not
@@ -120,12 +132,28 @@ DocTable answer_rows(std::span<const BudgetAnswer> answers, std::span<const repl
   for (const BudgetAnswer& a : answers.first(std::min(answers.size(), most_answers))) {
     const evidence::Mark &first = a.standing.best, *other = a.standing.next();
     table.rows.push_back({cut(a.run, place), cut(a.trace, place), a.budget.text(),
-                          fmt::format("{} ({}{})", first.name, mark_of(*a.ranked.front()), short_number(first.mean)),
-                          names_of(a.standing.tied),
+                          fmt::format("{}{} ({}{})", a.standing.is_undecided() ? "cannot tell: " : "", first.name,
+                                      mark_of(*a.ranked.front()), short_number(first.mean)),
+                          names_of(not_told(a.standing)),
                           other == nullptr ? "" : fmt::format("{}: x {}", other->name, short_number(other->ratio)),
                           own_text(a, rows)});
   }
   return compact(std::move(table));
+}
+
+/// What is not ranked, and beside the lines of several budgets, traces and runs why nothing was told.
+std::string open_notes(std::span<const replay::Record> rows, std::span<const BudgetAnswer> answers) {
+  DistinctTexts sentences, outside;
+  for (const BudgetAnswer& a : answers) {
+    if (answers.size() == 1) break;  // which says it itself
+    if (!a.untested.empty()) sentences.add(a.untested);
+    for (const replay::Record* r : a.outside) outside.add(label(*r));
+  }
+  if (!outside.list().empty())
+    sentences.add(fmt::format("Cannot be predicted at each of these budgets: {}.", listed_up_to(outside.list())));
+  if (std::vector<std::string> names = calibrated_on_themselves(rows); !names.empty())
+    sentences.add(fmt::format("Not ranked without --calibrate: {}.", listed_up_to(std::move(names))));
+  return fmt::format("{}", fmt::join(sentences.list(), " "));
 }
 
 /// "Not shown: 17 rows with results, 20 infeasible, 1 skipped; ..."; "" where all rows are shown.
@@ -135,7 +163,7 @@ std::string rest_of(std::span<const replay::Record> rows, std::size_t shown, con
     return static_cast<std::size_t>(std::ranges::count(rows, status, &replay::Record::status));
   };
   if (const std::size_t ok = count(replay::Status::ok); ok > shown)
-    parts.push_back(fmt::format("{} rows with results", ok - shown));
+    parts.push_back(fmt::format("{} row{} with results", ok - shown, ok - shown == 1 ? "" : "s"));
   for (const replay::Status status : {replay::Status::infeasible, replay::Status::skipped, replay::Status::failed}) {
     if (const std::size_t without = count(status); without > 0)
       parts.push_back(fmt::format("{} {}", without, name_of(status)));
@@ -150,23 +178,27 @@ void append_with_notes(std::vector<Block>& blocks, DocTable table) {
   if (!notes.empty()) blocks.emplace_back(Paragraph{fmt::format("{}.", fmt::join(notes, "; "))});
 }
 
-/// The answer at one budget; without one, the rows with the lowest errors.
-std::vector<Block> of_one_budget(std::span<const replay::Record> rows, std::span<const BudgetAnswer> answers) {
-  if (!answers.empty()) {
-    const BudgetAnswer& answer = answers.front();
-    std::vector<Block> blocks = {Paragraph{answer.brief}};
-    append_with_notes(blocks, best_rows(answer.ranked));
-    if (const std::string families = family_note(answer.ranked, most_best); !families.empty())
-      blocks.emplace_back(Paragraph{families});
-    return blocks;
-  }
+/// The answer at one budget.
+std::vector<Block> of_one_budget(const BudgetAnswer& answer, const std::string& notes) {
+  std::vector<Block> blocks = {Paragraph{answer.brief + (notes.empty() ? "" : " " + notes)}};
+  append_with_notes(blocks, first_rows(answer.ranked, true));
+  if (const std::string families = family_note(answer.ranked, most_best); !families.empty())
+    blocks.emplace_back(Paragraph{families});
+  return blocks;
+}
+
+/// Rows that nothing ranks, in ascending order of the error, references last; the reasons where there are none.
+std::vector<Block> without_answer(std::span<const replay::Record> rows) {
   std::vector<const replay::Record*> ok;
   for (const replay::Record& r : rows) {
     if (r.status == replay::Status::ok) ok.push_back(&r);
   }
-  std::ranges::stable_sort(ok, {}, [](const replay::Record* r) { return std::pair(r->is_outside(), error_of(*r)); });
-  if (ok.empty()) return {};
-  return {best_rows(ok)};
+  std::ranges::stable_sort(
+      ok, {}, [](const replay::Record* r) { return std::tuple(!is_method(*r), r->is_outside(), error_of(*r)); });
+  if (!ok.empty()) return {first_rows(ok, false)};
+  std::vector<Block> reasons;
+  for (const std::string& reason : reason_sentences(rows)) reasons.emplace_back(Paragraph{reason});
+  return reasons;
 }
 
 }  // namespace
@@ -174,17 +206,18 @@ std::vector<Block> of_one_budget(std::span<const replay::Record> rows, std::span
 std::vector<Block> brief_summary(std::span<const replay::Record> records, const std::string& rest) {
   const std::vector<replay::Record> rows = rows_over_layers(records);
   const std::vector<BudgetAnswer> answers = budget_answers(rows);
+  const std::string notes = open_notes(rows, answers);
   std::vector<Block> blocks;
-  if (answers.size() > 1)
-    append_with_notes(blocks, answer_rows(answers, rows));
-  else
-    blocks = of_one_budget(rows, answers);
-  if (blocks.empty()) {
-    for (const std::string& reason : reason_sentences(rows)) blocks.emplace_back(Paragraph{reason});
+  if (answers.size() == 1) {
+    blocks = of_one_budget(answers.front(), notes);
+  } else {
+    if (answers.empty())
+      blocks = without_answer(rows);
+    else
+      append_with_notes(blocks, answer_rows(answers, rows));
+    if (!notes.empty()) blocks.emplace_back(Paragraph{notes});
   }
-  const std::string more = rest_of(rows, answers.size() > 1 ? answers.size() : most_best, rest);
-  if (!more.empty()) blocks.emplace_back(Paragraph{more});
-  return shortened(std::move(blocks));
+  return shortened(std::move(blocks), [&](std::size_t shown) { return rest_of(rows, shown, rest); });
 }
 
 std::vector<Block> full_summary(std::span<const replay::Record> records) {

@@ -31,9 +31,10 @@ std::vector<Block> rows_by_error(std::span<const replay::Record> records);
 /// (summarize_texts).
 std::optional<DocTable> averages_over_texts(std::span<const replay::Record> records);
 
-/// At most 12 lines of at most 100 columns (terminal_text()): the answer, the five lowest errors, the best of each
-/// family, and how many rows are not shown, which `rest` says how to see: "--summary=full". Of several budgets,
-/// traces or runs: one line each, with the method of the lowest error, those that cannot be told from it, and the next.
+/// At most 12 lines of at most 100 columns (terminal_text()): the answer, which methods are not ranked, the five lowest
+/// errors, the best of each family, and how many rows are not shown, which `rest` says how to see: "--summary=full". Of
+/// several budgets, traces or runs: one line each, with the method of the lowest error, those that no test tells from
+/// it, and the next. Without an answer: five rows without ranks, references last.
 std::vector<Block> brief_summary(std::span<const replay::Record> records, const std::string& rest);
 
 /// All answers (answers_of()), all rows over all layers with their most important columns, the reasons of those without

@@ -60,7 +60,7 @@ std::string tested_text(const Standing& s) {
 }  // namespace
 
 std::string standing_sentence(const Standing& s, const StandingWords& words) {
-  if (s.worse.empty() && s.compared() > 1) {
+  if (s.is_undecided()) {
     const std::vector<Mark>& others = s.tied.empty() ? s.untested : s.tied;
     const std::string best = fmt::format("{} ({})", s.best.name, words.best);
     return fmt::format("{}, {} cannot tell which method {}: {}.{}", words.at, words.rows, words.is_best,
