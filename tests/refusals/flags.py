@@ -190,6 +190,9 @@ COMMAND_LINE = (
     ("kvbench reply t.h5", "there is no command reply. Did you mean 'replay'?", "(see kvbench --help)"),
     (f"{SINK} --no-such-flag", "there is no flag --no-such-flag.", "(see kvbench replay --help)"),
     (f"{SINK} --sneeds 3", "--sneeds"),
+    ("kvbench replay t.h5 --method= --heads 0", "--method: the value is empty"),   # as of an unset variable
+    ("kvbench replay t.h5 -m sink --layers= -q", "--layers: the value is empty"),
+    (f"{EVAL} --layers= -q", "--layers: the value is empty"),
     ("kvbench replay t.h5 --metod=exact", "there is no flag --metod. Did you mean '--method'?"),
     ("kvbench --verison", "there is no flag --verison. Did you mean '--version'?"),
     ("kvbench --no-such replay t.h5", "there is no flag --no-such"),
