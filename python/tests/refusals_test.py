@@ -30,7 +30,9 @@ def call_of(row):
     """The call of FUNCTIONS that asks what the row does, or None if there is none: files stand first, and each flag has
     at most one value."""
     program, command, *words = [*row.words, ""] if len(row.words) < 2 else row.words
-    if program != "kvbench" or command not in FUNCTIONS or OF_PROGRAMS.search(" ".join([*words, *row.says])):
+    if program not in ("kvbench", "python") or command not in FUNCTIONS:
+        return None
+    if OF_PROGRAMS.search(" ".join([*words, *row.says])):
         return None
     files = list(itertools.takewhile(lambda word: not word.startswith("-"), words))
     if not files or command == "replay" and len(files) > 1:

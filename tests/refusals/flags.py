@@ -11,6 +11,21 @@ CHOOSE = "kvbench-choose --model model.gguf --text a.txt -o out"
 PROBES = "kvbench allocate probes.h5 --menu"
 INFO = "kvbench info t.h5"
 
+IN_PYTHON = (
+    ("python replay t.h5 -m mine.py", "mine.py is a file; name a method in it, as mine.py:NAME.",
+     "It has: long_keys, First."),
+    ("python replay t.h5 -m 'adakv(mine.py)+int8'", "as mine.py:NAME. It has: long_keys, First."),
+    ("python replay t.h5 -m mine.py:", "as mine.py:NAME."),
+    ("python replay t.h5 -m mine.py:Firts", "defines no 'Firts'. Did you mean 'First'? It has: long_keys, First."),
+    ("python replay t.h5 -m mine.py:first", "Did you mean 'First'?"),
+    ("python replay t.h5 -m mine.py:numpy", "mine.py:numpy is no method"),
+    ("python replay t.h5 -m no.py", "no.py: there is no such file"),
+    ("python replay t.h5 -m mine.py:First[sink=4]", "no parameter 'sink'. Did you mean 'sinks'? It has: sinks."),
+    ("python replay t.h5 -m mine.py:First[width=4]", "no parameter 'width'. It has: sinks."),
+    ("python replay t.h5 -m mine.py:long_keys[recnt=4]", "Did you mean 'recent'? It has: power, sinks, recent, kernel"),
+    ("python replay t.h5 -m mine.py:long_keys[recent=x]", "mine.py:long_keys.recent", "'x'"),
+)
+
 METHODS = (
     ("kvbench replay t.h5 -m subgem", "'subgem'", "Did you mean 'subgen'?"),
     ("kvbench replay t.h5 -m SnapKW", "there is no method 'SnapKW'", "Did you mean 'snapkv'?"),
@@ -267,4 +282,4 @@ NO_EFFECT = (
     ("kvbench sweep s.toml --resume --overwrite", "--overwrite"),
 )
 
-ROWS = (*METHODS, *BUDGETS, *SELECTIONS, *VALUES, *COMMAND_LINE, *NO_EFFECT)
+ROWS = (*IN_PYTHON, *METHODS, *BUDGETS, *SELECTIONS, *VALUES, *COMMAND_LINE, *NO_EFFECT)
