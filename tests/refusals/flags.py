@@ -192,6 +192,11 @@ VALUES = (
     (f"{CHOOSE} --context 1", "--context 1"),
     (f"{CHOOSE} --task ''", "--task: the value is empty; give one"),
     (f"{CHOOSE} --race 2 --race 3", "--race is given twice; it takes one value"),
+    (f"{CHOOSE} --methods h2o,snapkw", "there is no method 'snapkw'. Did you mean 'snapkv'?"),
+    (f"{CHOOSE} --methods h2o --menu h2o,h20+q8_0", "there is no method 'h20'. Did you mean 'h2o'?"),
+    (f"{CHOOSE} --methods 'snapkv[windw=2]'", "no parameter 'windw'. Did you mean 'window'?"),
+    (f"{CHOOSE} --menu h2o,,q8_0", "'h2o,,q8_0' has an empty item"),
+    (f"{CHOOSE} --task lines,passkeys", "there is no task 'passkeys'. Did you mean 'passkey'? The tasks are: text, "),
 )
 
 COMMAND_LINE = (
