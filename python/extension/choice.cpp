@@ -7,6 +7,7 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -87,7 +88,11 @@ void add_choice(nb::module_& module) {
       .def_ro("wrapper", &methods::MethodName::wrapper)
       .def_ro("base", &methods::MethodName::base)
       .def_ro("quantiser", &methods::MethodName::quantiser)
-      .def_ro("settings", &methods::MethodName::settings);
+      .def_prop_ro("settings", [](const methods::MethodName& name) {
+        std::vector<std::pair<std::string, std::string>> settings;
+        for (const methods::Assignment& one : name.assignments()) settings.emplace_back(one.name, one.value);
+        return settings;
+      });
   module.def("parse_method", &methods::parse_method_text, nb::arg("text"));
   module.def("choices", &choices, nb::arg("method"));
   module.def("scored_choice", &scored_choice, nb::arg("name"), nb::arg("settings"), nb::arg("layers"));

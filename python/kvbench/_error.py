@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The error of this package, and how it is raised."""
 
+import difflib
 import os
 import stat
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -28,6 +30,19 @@ def first_line(failure: BaseException) -> str:
 def require(holds: Any, where: Any, fault: str) -> None:
     if not holds:
         raise Error(f"{where}: {fault}")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The known name that a misspelt one is like, without case; empty if there is none."""
+    by_lower = {one.lower(): one for one in known}
+    return next((by_lower[one] for one in difflib.get_close_matches(name.lower(), by_lower, 1)), "")
+
+
+def known_names(name: str, known: Iterable[str], which: str = "It has") -> str:
+    """What follows the refusal of a name: " Did you mean 'window'? It has: window, sinks."."""
+    names = list(known)
+    meant = nearest(name, names)
+    return (f" Did you mean '{meant}'?" if meant else "") + f" {which}: {', '.join(names) or 'none'}."
 
 
 def check_text(text: str, where: str) -> None:

@@ -188,7 +188,7 @@ class BadInput(PackageTest):
         from kvbench.program import commands as _commands
         self.assertEqual(_commands._items(np.array(256)), ["256"])
         self.assertEqual(_commands._flags({"seeds": np.array(7), "budget": np.array([2, 3])}),
-                         ["--seeds", "7", "--budget", "2,3"])
+                         ["--seeds=7", "--budget=2,3"])
 
     def test_files_that_cannot_be_read(self):
         os.mkfifo("pipe")

@@ -101,6 +101,7 @@ class ChooseTest(PackageTest):
             arguments += ["--methods", ",".join([*TRUE, "q8_0"])]
         with mock.patch.object(choose, "documents_of", split), mock.patch.object(
                 settings, "program", lambda name, folder: name), mock.patch.object(
+                settings, "check_names"), mock.patch.object(
                 choose.Work, "run", lambda work, *a: programs.run(work, *a)), mock.patch.object(
                 settings.importlib.util, "find_spec", lambda name: torch or None), mock.patch.object(
                 sys, "stdout", types.SimpleNamespace(write=said.append, flush=lambda: None)), mock.patch.object(

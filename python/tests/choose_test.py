@@ -183,9 +183,10 @@ class Answers(ChooseTest):
         self.choose(programs, "--without-gradients", "--methods", ",".join(programs.true), methods=False)
         self.assertEqual([*map(rank.kind_of, ({"method": name, "kept_fraction": kept} for name, kept in (
             ("q8_0", "1"), ("kivi4", "1"), ("h2o", "0.25"), ("h2o+q8_0", "0.4"), ("turboquant@vllm", "1"),
-            ("chelsea", "0.25"))))],
+            ("chelsea", "0.25"), ("scores:a+b.h5", "0.25"))))],
             ["rounded by token", "rounded by channel or vector", "tokens dropped or merged",
-             "tokens dropped, and rounded", "rounded by channel or vector", "tokens dropped or merged"])
+             "tokens dropped, and rounded", "rounded by channel or vector", "tokens dropped or merged",
+             "tokens dropped or merged"])
         self.assertIn(programs.raced[0][0], mixtures)
         self.assertEqual(programs.raced[0][1:], ["kivi4", "q8_0", "h2o"])
 

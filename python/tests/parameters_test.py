@@ -10,6 +10,8 @@ from typing import Literal, Optional
 
 import numpy as np
 from support import PackageTest, kvbench
+from kvbench import _core
+from kvbench.choosing import names
 
 OK = ()
 
@@ -163,12 +165,41 @@ class Parameters(PackageTest):
             self.assertEqual(row.get("compress_s") is not None, timed)
         for flags, words in (({"rows": "a\0b"}, ["NUL"]),
                              ({"rows": "\udc80"}, ["UTF-8"]),
-                             ({"seeds": []}, ["seeds"]), ({"seeds": 2.5}, ["seeds", "2.5"])):
+                             ({"seeds": []}, ["seeds"]), ({"seeds": 2.5}, ["seeds", "2.5"]),
+                             *(({flag: ""}, [f"--{flag}: the value is empty"]) for flag in ("prompts", "set", "raw")),
+                             ({"prompts": "-q"}, ["no prompt '-q'"]), ({"kv_dtype": "--help"}, ["'--help'"]),
+                             ({"no_times": "x"}, ["--no-times takes no value"])):
             with self.subTest(flags), self.refuses(*words):
                 self.rows("sink", **flags)
+        for methods, budget, words in (
+                ([""], 24, "--method: the value is empty"), ("", 24, "--method: the value is empty"),
+                ("sink", [], "--budget: the value is empty"), ("sink", "-b", "budget '-b'"),
+                ("-sink", 24, "'-sink' leaves out nothing")):
+            with self.subTest(methods, budget=budget), self.refuses(words):
+                self.rows(methods, budget)
         for methods in ([], None, 3, [None], object()):
             with self.refuses("no method"):
                 self.rows(methods)
+
+    def test_the_names_that_kvbench_choose_reads(self):
+        """It reads names of rows without the extension, by the same grammar."""
+        for name in ("snapkv", "h2o+q8_0", "adakv(snapkv)+int8", "turboquant@vllm", "scores:a+b.h5",
+                     "scores:a+b.h5+int8", "a+b/mine.py:Mine", "a+b/mine.py:Mine+kivi4", "py:Mine+kivi4",
+                     "plan:a+b.toml"):
+            found = _core.parse_method(name)
+            with self.subTest(name):
+                chosen = f"{found.wrapper}({found.base})" if found.wrapper else found.base
+                self.assertEqual(names.parts_of(name), (chosen, found.quantiser or ""))
+
+    def test_files_that_are_named_like_a_flag(self):
+        before = os.getcwd()
+        self.addCleanup(os.chdir, before)
+        os.chdir(self.folder)
+        os.symlink(self.trace, "--help")
+        rows = kvbench.replay("--help", "sink,h2o", 24, rows="query", output="-o.csv", raw="-r.h5", no_times=True)
+        self.assertEqual(sorted(set(os.listdir()) & {"-o.csv", "-r.h5"}), ["-o.csv", "-r.h5"])
+        self.assertEqual(kvbench.compare("-r.h5"), kvbench.compare(rows))
+        self.assertEqual(kvbench.report("-o.csv", "-p.html"), "-p.html")
 
     def test_files_that_are_named_like_a_value(self):
         before = os.getcwd()

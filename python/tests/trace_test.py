@@ -144,6 +144,24 @@ class Traces(TraceTest):
             out.prompt("0", kvbench.PromptInfo(name="p", tokens=[1]))
         self.assertEqual(os.listdir(self.folder), [])
 
+    def test_files_of_killed_processes_are_removed(self):
+        """Those of the same output and host, whose process has ended."""
+        program = ("import sys, kvbench\nout = kvbench.TraceWriter('t.h5', kvbench.Header(model='m', num_layers=1, "
+                   "num_query_heads=1, num_kv_heads=1, head_dim=1, value_dim=1, rope_type='none'))\n"
+                   "print(flush=True)\nsys.stdin.read()\n")
+        with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              cwd=self.folder, env={**os.environ, "PYTHONPATH": str(PACKAGE)}) as killed:
+            killed.stdout.readline()
+            left = os.listdir(self.folder)
+            self.write_small("t.h5")
+            self.assertEqual(sorted(os.listdir(self.folder)), sorted(["t.h5", *left]))  # it runs
+            killed.kill()
+        others = [name.replace(*change) for name in left for change in (("t.h5", "s.h5"), (".tmp.", ".tmp.other."))]
+        for name in others:
+            self.write("", name)
+        self.write_small("t.h5")
+        self.assertEqual(sorted(os.listdir(self.folder)), sorted(["t.h5", *others]))
+
     def test_what_was_not_committed_is_removed_with_a_warning(self):
         out = kvbench.TraceWriter(self.path("t.h5"), header())
         small(out)

@@ -6,9 +6,22 @@ import shutil
 import subprocess
 
 SWEEP = '[[run]]\nname = "a"\ntraces = "t.h5"\nmethods = ["sink"]\n'
+MINE = """import dataclasses
+import numpy, kvbench
+@kvbench.scorer
+def long_keys(head, power=2):
+    return numpy.linalg.norm(head.keys, axis=1)
+@dataclasses.dataclass
+class First:
+    sinks: int = 4
+    def prepare(self, head):
+        return self
+    def make(self, budget, seed):
+        return numpy.arange(budget)
+"""
 TEXTS = {"s.toml": SWEEP, "two.toml": SWEEP, "both.toml": SWEEP + 'measure = "clusterability"\n', "heads.txt": "0 0\n",
          "a.txt": "words " * 999, "a.ids": "7 " * 999, "kept.csv": "old\n", "model.gguf": "GGUF" + "\0" * 200,
-         "hf/config.json": "{}"}
+         "hf/config.json": "{}", "mine.py": MINE}
 TRACES = {"t.h5": "", "other.h5": "--seed 1", "two.h5": "--prompts 2 --seed 2",
           "probes.h5": "--probes 4 --prompts 4 --pattern heavy-hitters"}
 COMMANDS = ("replay t.h5 -m sink,h2o,snapkv[window=8],snapkv[window=16] --raw raw.h5 -o rows.csv",

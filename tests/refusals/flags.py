@@ -11,6 +11,21 @@ CHOOSE = "kvbench-choose --model model.gguf --text a.txt -o out"
 PROBES = "kvbench allocate probes.h5 --menu"
 INFO = "kvbench info t.h5"
 
+IN_PYTHON = (
+    ("python replay t.h5 -m mine.py", "mine.py is a file; name a method in it, as mine.py:NAME.",
+     "It has: long_keys, First."),
+    ("python replay t.h5 -m 'adakv(mine.py)+int8'", "as mine.py:NAME. It has: long_keys, First."),
+    ("python replay t.h5 -m mine.py:", "as mine.py:NAME."),
+    ("python replay t.h5 -m mine.py:Firts", "defines no 'Firts'. Did you mean 'First'? It has: long_keys, First."),
+    ("python replay t.h5 -m mine.py:first", "Did you mean 'First'?"),
+    ("python replay t.h5 -m mine.py:numpy", "mine.py:numpy is no method"),
+    ("python replay t.h5 -m no.py", "no.py: there is no such file"),
+    ("python replay t.h5 -m mine.py:First[sink=4]", "no parameter 'sink'. Did you mean 'sinks'? It has: sinks."),
+    ("python replay t.h5 -m mine.py:First[width=4]", "no parameter 'width'. It has: sinks."),
+    ("python replay t.h5 -m mine.py:long_keys[recnt=4]", "Did you mean 'recent'? It has: power, sinks, recent, kernel"),
+    ("python replay t.h5 -m mine.py:long_keys[recent=x]", "mine.py:long_keys.recent", "'x'"),
+)
+
 METHODS = (
     ("kvbench replay t.h5 -m subgem", "'subgem'", "Did you mean 'subgen'?"),
     ("kvbench replay t.h5 -m SnapKW", "there is no method 'SnapKW'", "Did you mean 'snapkv'?"),
@@ -176,6 +191,11 @@ VALUES = (
     (f"{CHOOSE} --context 1", "--context 1"),
     (f"{CHOOSE} --task ''", "--task: the value is empty; give one"),
     (f"{CHOOSE} --race 2 --race 3", "--race is given twice; it takes one value"),
+    (f"{CHOOSE} --methods h2o,snapkw", "there is no method 'snapkw'. Did you mean 'snapkv'?"),
+    (f"{CHOOSE} --methods h2o --menu h2o,h20+q8_0", "there is no method 'h20'. Did you mean 'h2o'?"),
+    (f"{CHOOSE} --methods 'snapkv[windw=2]'", "no parameter 'windw'. Did you mean 'window'?"),
+    (f"{CHOOSE} --menu h2o,,q8_0", "'h2o,,q8_0' has an empty item"),
+    (f"{CHOOSE} --task lines,passkeys", "there is no task 'passkeys'. Did you mean 'passkey'? The tasks are: text, "),
 )
 
 COMMAND_LINE = (
@@ -189,6 +209,9 @@ COMMAND_LINE = (
     ("kvbench reply t.h5", "there is no command reply. Did you mean 'replay'?", "(see kvbench --help)"),
     (f"{SINK} --no-such-flag", "there is no flag --no-such-flag.", "(see kvbench replay --help)"),
     (f"{SINK} --sneeds 3", "--sneeds"),
+    ("kvbench replay t.h5 --method= --heads 0", "--method: the value is empty"),   # as of an unset variable
+    ("kvbench replay t.h5 -m sink --layers= -q", "--layers: the value is empty"),
+    (f"{EVAL} --layers= -q", "--layers: the value is empty"),
     ("kvbench replay t.h5 --metod=exact", "there is no flag --metod. Did you mean '--method'?"),
     ("kvbench --verison", "there is no flag --verison. Did you mean '--version'?"),
     ("kvbench --no-such replay t.h5", "there is no flag --no-such"),
@@ -263,4 +286,4 @@ NO_EFFECT = (
     ("kvbench sweep s.toml --resume --overwrite", "--overwrite"),
 )
 
-ROWS = (*METHODS, *BUDGETS, *SELECTIONS, *VALUES, *COMMAND_LINE, *NO_EFFECT)
+ROWS = (*IN_PYTHON, *METHODS, *BUDGETS, *SELECTIONS, *VALUES, *COMMAND_LINE, *NO_EFFECT)

@@ -4,7 +4,8 @@ the value and the remedy. A row is a command line, then parts. A number among th
 dict has the texts of files that this row alone needs. fixtures.py makes the files that all rows may name.
 
 tests/cli/refusals_test.py runs the rows with the programs. In Python, python/tests/refusals_test.py runs those of
-kvbench-choose and those of commands that are functions, and dump_hf_runs_test.py those of kvbench-dump-hf."""
+kvbench-choose and those of commands that are functions, and dump_hf_runs_test.py those of kvbench-dump-hf. Rows of
+`python` are of functions alone, which know methods in Python."""
 import shlex
 from typing import NamedTuple
 

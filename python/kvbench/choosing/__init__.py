@@ -6,6 +6,7 @@ the evidence for it (docs/choose.md).
     command.py    the command: flags to settings, the answer printed
     choose.py     the steps from a question to a ChooseResult
     documents.py  pieces of the texts, and the recording of some of them
+    names.py      names of configurations
     rank.py       what a replay predicts, and which configurations race
     race.py       evidence that may be looked at after each document
     model.py      what is measured in the model

@@ -7,7 +7,8 @@ import math
 from ..files.access import size_text
 from .engines import BREAKS, DOCUMENTS, LARGE, Setting, geometric_mean
 from .race import Race
-from .rank import Predictions, configuration, own_plan
+from .names import configuration, own_plan, parts_of
+from .rank import Predictions
 from .settings import Question
 from .sizes import CacheSizes, Target
 
@@ -175,7 +176,7 @@ def needs(found: Found, best: str) -> str:
     runs_in = [row["runs_in"] for row in found.predictions.rows if configuration(row) == best and row["runs_in"]]
     if runs_in:
         return f"It runs today: {runs_in[0]}."
-    method, _, stored = best.split("[")[0].partition("+")
+    method, stored = parts_of(found.rows[best][0]["method"])
     asked = NEEDS.get(method)
     rounded = f"rows stored as {stored}" if stored else ""
     asked = ", ".join(filter(None, [asked, rounded]))

@@ -22,9 +22,10 @@ from .documents import documents_of, record
 from .engines import FULL, measure_settings
 from .folder import Work
 from .model import answered, is_measured, measured
+from .names import configuration, own_plan
 from .plans import Plan
 from .race import Race, bootstrap_interval
-from .rank import Predictions, candidates, configuration, own_plan
+from .rank import Predictions, candidates
 from .settings import ChooseSettings, Question, question_of
 from .sizes import target_of
 

@@ -12,8 +12,9 @@ from ..results.damage import LARGE, REGION
 from .documents import trace_of
 from .folder import Work
 from .model import is_measured, measured
+from .names import configuration
 from .plans import text_of
-from .rank import Predictions, configuration
+from .rank import Predictions
 
 DOCUMENTS = 3  # on fewer a format is not judged
 FULL = "100%mem"  # the budget of these rows: what a format takes is its own affair

@@ -24,7 +24,7 @@ from .._error import Error, require
 from .._kinds import FilePath
 from ..dump_hf.command import model_files
 from ..files.access import check_not_input, complete_gguf, read_text, sha256_of_file, size_text
-from .rank import own_plan
+from .names import own_plan
 from .run import Run
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from ..files.access import read_text
 from ..files.trace import Trace
 from ..results.rows import rows_of
 from .folder import Work
-from .rank import configuration
+from .names import configuration
 
 TASK_DOCUMENTS = 8  # of each task
 

@@ -2,26 +2,12 @@
 """Which configurations kvbench-choose measures, by what a replay says of them."""
 
 import math
-import re
 
-from ..results.damage import REGION
+from ..results.damage import REGION, outside_by
+from .names import configuration, parts_of
 
 # Methods that round each channel over tokens, or whole vectors, and not a token's channels in blocks.
-BY_VECTOR = ("kivi", "kvquant", "turboquant", "qjl")
-
-
-def own_plan(name: str) -> str:
-    """The file name of a plan that kvbench-choose has made, without its folder, which may have been moved; empty for
-    other methods. It has a digest, so that it is the plan."""
-    found = re.fullmatch(r"plan:(?:.*/)?(plan-[0-9a-f]{12}\.toml)", name, re.DOTALL)
-    return found[1] if found else ""
-
-
-def configuration(row: dict[str, str]) -> str:
-    """METHOD[PARAMETERS] of a row; of a plan of kvbench-choose plan:FILE."""
-    if own_plan(row["method"]):
-        return f"plan:{own_plan(row['method'])}"
-    return f"{row['method']}[{row['params'].replace(';', ',')}]" if row["params"] else row["method"]
+BY_VECTOR = ("kivi4", "kivi2", "kvquant-nofisher", "turboquant", "turboquant@vllm", "qjl")
 
 
 def number_of(row: dict[str, str], column: str) -> float | None:
@@ -50,9 +36,8 @@ class Predictions:
     def outside(self, row: dict[str, str]) -> str:
         """Why this row cannot be predicted: what a replay says of it, and without probes the worst layer; empty if it
         can."""
-        about = row.get("kl_about") or ""
-        if about.startswith("outside"):
-            return about.partition(":")[2].split(";")[0].strip() or "outside of what can be predicted"
+        if reason := outside_by(row.get("kl_about") or ""):
+            return reason
         worst = max(self.layers(row).items(), key=lambda of: of[1], default=(0, 0))
         if self.figure == "kl_predicted" or worst[1] <= REGION:
             return ""
@@ -83,11 +68,10 @@ def key_of(row: dict[str, str]) -> tuple[str, str, str]:
 
 def kind_of(row: dict[str, str]) -> str:
     """What a configuration does to a cache. Configurations of one kind fail together."""
-    method = row["method"].split("[")[0]
-    base, _, stored = method.partition("+")
+    method, stored = parts_of(row["method"])
     if stored:
         return "tokens dropped, and rounded"
-    if base.startswith(BY_VECTOR):
+    if method in BY_VECTOR:
         return "rounded by channel or vector"
     kept = number_of(row, "kept_fraction")
     return "rounded by token" if kept is not None and kept > 0.999 else "tokens dropped or merged"

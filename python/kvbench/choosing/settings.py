@@ -6,11 +6,12 @@ import math
 import os
 import re
 import shutil
+import subprocess
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, Literal, get_args, get_origin
 
-from .._error import Error, check_regular, require
+from .._error import Error, check_regular, known_names, require
 from .._kinds import of_kind
 from ..files.access import sha256_of_file
 from ..program.commands import _core
@@ -204,6 +205,7 @@ def question_of(settings: ChooseSettings) -> Question:
         _core()  # in which a folder is measured: said before anything is recorded
     wanted = ["kvbench"] + ["kveval"] * gguf + ["kvdump"] * (not gradients)
     commands = {name: program(name, settings.programs) for name in wanted}
+    check_names([given["methods"], given["menu"]], settings.task, commands)
     return Question(**given, gguf=gguf, gradients=gradients, commands=commands)
 
 
@@ -272,6 +274,25 @@ def check_without_gradients(settings: ChooseSettings, gguf: bool, by: str) -> No
         raise Error(f"--model {settings.model}: {why} only a GGUF file can be run; give one.")
     if by == "head":
         raise Error(f"--by head: {why} there is the error of a layer alone, not of its heads; leave it out.")
+
+
+def check_names(lists: list[Any], tasks: Any, commands: dict[str, str]) -> None:
+    """Raises Error for lists of methods and tasks that the programs would refuse after the recording, which takes
+    minutes."""
+    said(commands["kvbench"], "methods", *lists)
+    if tasks:
+        known = [line for line in said(commands["kveval"], "--list-tasks").splitlines() if not line.startswith(" ")]
+        for task in map(str.strip, tasks.split(",")):
+            require(task in known, "--task", f"there is no task '{task}'.{known_names(task, known, 'The tasks are')}")
+
+
+def said(program: str, *words: str) -> str:
+    """What a program prints. Raises Error with the last line of its messages if it refuses the words."""
+    done = subprocess.run([program, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or [f"{program} failed with exit code {done.returncode}"])[-1]
+        raise Error(last.removeprefix(f"{os.path.basename(program)}: "))
+    return done.stdout
 
 
 def program(name: str, folder: Path | None) -> str:

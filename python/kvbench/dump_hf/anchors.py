@@ -16,7 +16,7 @@ from ..models.examination import check_model, examination
 from ..models.passes import Passes
 from ..program.commands import _core
 from ..program.commands import replay as replayed
-from ..results.damage import PLAIN, ROTATED, ROTATION, STANDARD
+from ..results.damage import PLAIN, ROTATED, ROTATION, STANDARD, outside_by
 from ..results.rows import rows_of
 
 
@@ -147,7 +147,7 @@ def predictions(path, methods, budget, threads):
         layer = None if row["layer"] == "all" else int(row["layer"])
         about = row["kl_about"]
         alone = layer is None and "the replayed layers alone" in about
-        if row["kl_predicted"] and math.isfinite(float(row["kl_predicted"])) and not alone and \
-                not about.startswith("outside"):
+        known = row["kl_predicted"] and math.isfinite(float(row["kl_predicted"]))
+        if known and not alone and not outside_by(about):
             found[names[row["method"], row["params"]], row["prompt"], layer] = float(row["kl_predicted"])
     return found

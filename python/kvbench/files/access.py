@@ -202,6 +202,27 @@ def _discard(file: Any, disk: _Disk, temporary: str, process: int) -> bool:
     return True
 
 
+def _remove_left_files(prefix: str) -> None:
+    """Removes temporary files of an output that processes of this host left when they were killed, as
+    lib/kvbench/core/atomic_file.cpp does. `prefix`: their names without the number of the process."""
+    folder, start = os.path.split(prefix)
+    with contextlib.suppress(OSError):  # a folder that cannot be listed
+        for name in os.listdir(folder):
+            process = re.fullmatch(re.escape(start) + r"([0-9]{1,9})(\..*)?", name)
+            if process and _has_ended(int(process[1])):
+                os.unlink(os.path.join(folder, name))
+
+
+def _has_ended(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:  # of someone else
+        pass
+    return False
+
+
 def _discard_and_warn(path: FilePath, output: list[Any], category: type[Warning] = ResourceWarning) -> None:
     if _discard(*output):
         warnings.warn(f"{path}: nothing was written, because commit() was not called; write it in a with statement",
@@ -224,7 +245,9 @@ class OutputFile:
         check_not_input(path)
         require(all(other._target != self._target for other in list(_outputs) if other.file), path,
                 "is being written already in this process; choose another name.")
-        self._temporary = f"{self._target}.tmp.{socket.gethostname()}.{os.getpid()}"
+        prefix = f"{self._target}.tmp.{socket.gethostname()}."
+        _remove_left_files(prefix)
+        self._temporary = f"{prefix}{os.getpid()}"
         self._disk = _Disk(self._temporary, "w+")
         self._aligned = aligned
         name = os.fsencode(self._temporary)

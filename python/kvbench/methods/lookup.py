@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from .._error import Error, require
+from .._error import Error, known_names, require
 from .._kinds import TRUTHS
-from .method import Scorer
+from .method import SELECTION, Scorer
 from .parameters import changed_settings, parameters_of, value_of, written
 from .source import source_of
 
@@ -66,12 +66,15 @@ def name_of(method: Any) -> str:
 
 
 def find(file, name):
-    """The class, object or scorer of this name in a file. With file "" one that was given to a call; NAME@NUMBER is one
-    of a call that runs."""
+    """The class, object or scorer of this name in a file; without a name Error says which there are. With file "" one
+    that was given to a call; NAME@NUMBER is one of a call that runs."""
     if file:
-        method = getattr(source_of(file).module, name, None)
+        module = source_of(file).module
+        method = getattr(module, name, None)
         if method is None:
-            raise Error(f"{file} defines no '{name}'")
+            methods = [own for own, value in vars(module).items() if not own.startswith("_") and is_method(value)]
+            fault = f"defines no '{name}'." if name else f"is a file; name a method in it, as {file}:NAME."
+            raise Error(f"{file} {fault}{known_names(name, methods)}")
         check(method, f"{file}:{name}")
         return method
     plain, _, number = name.partition("@")
@@ -86,9 +89,13 @@ def _object(number):
     return _given.get(int(number)) if number.isdecimal() else None
 
 
+def is_method(value):
+    return isinstance(value, Scorer) or any(callable(getattr(value, name, None)) for name in MAKERS)
+
+
 def check(method, where):
     """Raises Error, which begins with `where`, unless this can be a method."""
-    if not isinstance(method, Scorer) and not any(callable(getattr(method, name, None)) for name in MAKERS):
+    if not is_method(method):
         raise Error(f"{where} is no method: it has neither make(budget, seed) nor prepare(head) that returns what has "
                     "it, and was not made by @kvbench.scorer")
     name = name_of(method)
@@ -144,7 +151,8 @@ def configure(method, name, settings):
     values = {}
     for key, text in settings.items():
         if key not in parameters:
-            raise Error(f"method '{name}' has no parameter '{key}'. It has: {', '.join(parameters) or 'none'}.")
+            more = SELECTION if isinstance(method, Scorer) else ()
+            raise Error(f"method '{name}' has no parameter '{key}'.{known_names(key, [*parameters, *more])}")
         if given is None or key not in dict(changed_settings(given)):  # which the object has itself
             values[key] = value_of(parameters[key], text, name)
     made = _with_values(method, values, name)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Methods inside kvbench.compressed() that keep tokens by scores which need the model (docs/scores.md)."""
 
-import re
 import threading
 from types import SimpleNamespace
 
@@ -29,17 +28,16 @@ def parts_of(text):
     are given, and those of the scorer."""
     found = _core().parse_method(text)
     scorer = SCORERS[found.base]
-    given = [item.strip() for item in re.split("[,;]", found.settings or "") if item.strip()]
-    named = {item.split("=")[0].strip() for item in given}
-    own = [item for item in scorer.settings.split(",") if item.split("=")[0] not in named]
-    return found.name, scorer, ",".join(given + own)
+    settings = {**scorer.settings, **{name.lower(): value for name, value in found.settings}}
+    return found.name, scorer, ",".join(map("=".join, settings.items()))
 
 
 def described(text):
     """The name and the parameters of such a method in rows: those that are not its own."""
     name, scorer, settings = parts_of(text)
-    params = _core().scored_choice(name, settings, {}).params.split(";")
-    return name, ";".join(item for item in params if item not in scorer.settings.split(","))
+    own = set(map("=".join, scorer.settings.items()))
+    params = _core().scored_choice(name, settings, {}).params
+    return name, ";".join(item for item in params.split(";") if item not in own)
 
 
 class Scored:

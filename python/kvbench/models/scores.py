@@ -78,14 +78,15 @@ def damage_votes(wanted, context, name, prompt):
 class Scorer:
     name: str
     scores: object  # function(wanted, context, name, prompt): the Kept, and by layer [kv_heads, n] of the context
-    settings: str  # with which the method scores:FILE.h5 keeps what the scorer does not score
+    settings: dict[str, str]  # with which the method scores:FILE.h5 keeps what the scorer does not score
     passes: object  # function(tokens of a context, probes): tokens of forward passes that take the time of the scorer
 
 
 SCORERS = {scorer.name: scorer for scorer in (
-    Scorer("damage-votes", damage_votes, f"sinks={SINKS},recent={WINDOW}", lambda n, probes: n + 3 * probes * WINDOW),
-    Scorer("kvzip", kvzip, f"sinks={SINKS}", lambda n, probes: 2 * n + 24 * (1 + n // CHUNKS["kvzip"])),
-    Scorer("kvgrad", kvgrad, f"sinks={SINKS}", lambda n, probes: 4 * n + 72 * (1 + n // CHUNKS["kvgrad"])))}
+    Scorer("damage-votes", damage_votes, {"sinks": str(SINKS), "recent": str(WINDOW)},
+           lambda n, probes: n + 3 * probes * WINDOW),
+    Scorer("kvzip", kvzip, {"sinks": str(SINKS)}, lambda n, probes: 2 * n + 24 * (1 + n // CHUNKS["kvzip"])),
+    Scorer("kvgrad", kvgrad, {"sinks": str(SINKS)}, lambda n, probes: 4 * n + 72 * (1 + n // CHUNKS["kvgrad"])))}
 
 
 def parse_scorers(text):
@@ -116,7 +117,7 @@ class Scores:
     @staticmethod
     def method(scorer, path):
         """The method that keeps tokens by the scores of a file."""
-        return f"scores:{path}[scope=model,{SCORERS[scorer].settings}]"
+        return f"scores:{path}[scope=model,{','.join(map('='.join, SCORERS[scorer].settings.items()))}]"
 
     def run(self, plan, number):
         """Scores the context of a prompt. Returns each Kept of it."""

@@ -2,11 +2,10 @@
 """The command lines of kvbench-dump-hf and kvbench-choose."""
 
 import argparse
-import difflib
 import re
 import sys
 
-from .._error import Error
+from .._error import Error, nearest
 
 
 def whole_number(least, most):
@@ -70,7 +69,7 @@ class Parser(argparse.ArgumentParser):
             if re.match("-[^0-9.]", word) and flag not in known and word[:2] not in known:
                 plain = flag.lower().replace("_", "-")
                 near = [name for slip, name in SLIPS if slip == plain.strip("-") and name in known]
-                near += difflib.get_close_matches(plain, known, 1)
+                near += filter(None, [nearest(plain, known)])
                 meant = f" (did you mean {near[0]}?)" if near else ""
                 self.error(f"there is no flag {ascii(flag)[1:-1]}{meant}")
         return super().parse_args(self._placed(words), namespace)

@@ -12,7 +12,7 @@ import os
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 from .._error import Error, require
@@ -55,7 +55,10 @@ def _call(function: str) -> Iterator[Any]:
         yield core
 
 
-def _run(command: str, *arguments: str) -> Any:
+def _run(command: str, files: Iterable[str], flags: Mapping[str, Any], output: str) -> Any:
+    """Runs a command. A file is no flag, even if its name begins with -."""
+    arguments = [os.path.join(".", file) if file.startswith("-") else file for file in files]
+    arguments += [*_flags(flags), *_flags({"output": output})]
     for argument in arguments:
         require("\0" not in argument and written(argument) is not None, command,
                 f"the argument {ascii(argument[:100])} has a NUL character or is not UTF-8 text; choose another text")
@@ -72,24 +75,25 @@ def test_contract(method: Any) -> list[tuple[str, str, str]]:
 
 def _items(value: Any) -> list[str]:
     """A value, or the items of a list, as texts."""
-    return [str(item) for item in (value if is_list(value) else [value])]
+    return [os.fspath(item) if isinstance(item, os.PathLike) else str(item)
+            for item in (value if is_list(value) else [value])]
 
 
 def _flags(options: Mapping[str, Any]) -> list[str]:
-    """Keyword arguments as flags: kv_dtype="f32" is --kv-dtype f32, standalone=True is --standalone."""
+    """Keyword arguments as flags: kv_dtype="f32" is --kv-dtype=f32, standalone=True is --standalone. A flag and its
+    value are one word, so that a value which is empty or begins with - is no other flag."""
     flags = []
     for name, value in options.items():
         if value is None or (isinstance(value, TRUTHS) and not value):
             continue
-        flags.append(f"--{name.replace('_', '-')}")
+        flag = f"--{name.replace('_', '-')}"
         if isinstance(value, TRUTHS):
+            flags.append(flag)
             continue
         items = _items(value)
         if name == "seeds" and len(items) == 1 and is_list(value):
-            items *= 2  # 7-7 is a list of one seed, 7 is a number of seeds
-            flags.append("-".join(items))
-        else:
-            flags.append(",".join(items))
+            items = [f"{items[0]}-{items[0]}"]  # a list of one seed; one number is the number of seeds
+        flags.append(f"{flag}={','.join(items)}")
     return flags
 
 
@@ -150,8 +154,7 @@ def _rows_of(command: str, arguments: Any, flags: dict[str, Any]) -> Rows:
     """The rows that a command writes as JSON."""
     with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
         path = os.path.join(folder, "rows.json")
-        _run(command, *_paths(arguments, folder, f"{command.replace('-', '_')}()"),
-             *_flags({**flags, "format": "json"}), "-o", path)
+        _run(command, _paths(arguments, folder, f"{command.replace('-', '_')}()"), {**flags, "format": "json"}, path)
         return Rows(json.loads(read_text(path)))
 
 
@@ -196,8 +199,7 @@ def replay(trace: FilePath | Trace, methods: Any, budgets: Any = None, *, output
     require("format" not in flags, "replay()", "format has no effect: rows are returned, and output= gets the CSV.")
     with tempfile.TemporaryDirectory(prefix="kvbench-") as folder, named(methods, "replay") as names:
         rows = os.path.abspath(output or os.path.join(folder, "rows.csv"))  # a method may change the folder
-        given = {"budget": budgets, "format": "csv", **flags}
-        _run("replay", path, f"--method={','.join(names)}", *_flags(given), "-o", rows)
+        _run("replay", [path], {"method": names, "budget": budgets, "format": "csv", **flags}, rows)
         return load_csv(rows)
 
 
@@ -315,5 +317,5 @@ def report(tables: Any, output: FilePath | None = None, **flags: Any) -> Page | 
     with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
         figure = flags.get("figure") is not None
         path = output or os.path.join(folder, "report.svg" if figure else "report.html")
-        _run("report", *_paths(tables, folder, "report()"), *_flags(flags), "-o", os.fspath(path))
+        _run("report", _paths(tables, folder, "report()"), flags, os.fspath(path))
         return path if output else Page(read_text(path), figure)

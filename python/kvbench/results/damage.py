@@ -19,3 +19,10 @@ STANDARD = (
     ("h2o", "50%mem"), ("h2o", "25%mem"), ("h2o", "12.5%mem"),
     ("snapkv", "50%mem"), ("snapkv", "25%mem"), ("snapkv", "12.5%mem"),
     ("h2o+q8_0", "25%mem"), ("h2o+q5_1", "25%mem"), ("h2o+kivi4", "25%mem"))
+
+
+def outside_by(kl_about: str) -> str:
+    """Why a row is outside the region of predictions by its column kl_about; empty if it is not."""
+    if not kl_about.startswith("outside"):
+        return ""
+    return kl_about.partition(":")[2].split(";")[0].strip() or "outside of what can be predicted"

@@ -9,7 +9,7 @@ namespace kvbench::methods {
 namespace {
 
 constexpr std::string_view plan_prefix = "plan:", scores_prefix = "scores:", scores_ending = ".h5";
-constexpr std::string_view python_prefix = "py:", python_ending = ".py:";
+constexpr std::string_view python_prefix = "py:", python_ending = ".py:", python_file = ".py";
 
 /// The length of the start of a name that belongs to a path, with what says so: "plan:a+b", "scores:a+b.h5",
 /// "a+b.py:", "py:"; 0 if the name begins with none.
@@ -48,7 +48,11 @@ Brackets brackets_of(std::string_view name) {
 void read_origin(MethodName& name) {
   const std::string_view base = name.base;
   const std::size_t path = path_size(base);
-  if (path == 0) return;
+  if (path == 0) {
+    if (base.size() <= python_file.size() || !base.ends_with(python_file)) return;
+    name.origin = Origin::python, name.file = base;
+    return;
+  }
   name.origin = base.starts_with(plan_prefix)     ? Origin::plan
                 : base.starts_with(scores_prefix) ? Origin::scores
                                                   : Origin::python;

@@ -5,12 +5,13 @@
 //   text      = name [ "[" settings "]" ]      also in ( ) or { }, if they hold a "=" or nothing
 //   name      = "plan:" FILE | chosen [ "+" QUANTISER ]
 //   chosen    = base | WRAPPER "(" base ")"
-//   base      = NAME | "scores:" FILE | FILE ":" OBJECT | "py:" OBJECT
+//   base      = NAME | "scores:" FILE | FILE [ ":" OBJECT ] | "py:" OBJECT
 //   settings  = [ PARAMETER "=" VALUE { "," PARAMETER "=" VALUE } ]      also with ";" as rows print them
 //
 // Spaces around these parts are left out. A path may have any sign of the grammar: that of a plan goes to the end of
-// the name, that of scores to the last ".h5", that of a method in Python to the last ".py" before a ":". An OBJECT has
-// no brackets, and a WRAPPER is of letters, digits, "@", "-" and "_".
+// the name, that of scores to the last ".h5", that of a method in Python to the last ".py" before a ":". A file of
+// Python without an OBJECT is no method: Python refuses it by what the file has. An OBJECT has no brackets, and a
+// WRAPPER is of letters, digits, "@", "-" and "_".
 #pragma once
 
 #include <optional>
