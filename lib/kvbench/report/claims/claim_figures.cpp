@@ -53,7 +53,7 @@ Axis value_axis(const std::vector<ClaimPoint>& points, const std::string& title,
   Extent extent = log_extent(values);
   for (const double level : levels)
     extent = {std::min(extent.lo, level / level_margin), std::max(extent.hi, level * level_margin)};
-  return {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), title};
+  return log_axis(extent, title);
 }
 
 ChartLine line_of(const std::vector<ClaimPoint>& points, const std::string& place, const std::string& name, int style) {
@@ -87,7 +87,6 @@ Figure figure_of(const std::vector<ClaimPoint>& points, const std::string& what,
       chart.lines.push_back(line_of(points, place, lines[i], static_cast<int>(i)));
       if (chart.lines.back().points.empty()) chart.lines.pop_back();
     }
-    chart.plot_height = std::max(chart.plot_height, height_for_labels(chart));
     figure.drawings.push_back(draw(chart));
   }
   for (const ClaimPoint& p : points)

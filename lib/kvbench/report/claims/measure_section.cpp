@@ -81,12 +81,11 @@ Drawing layer_drawing(const MeasureSeries& m, std::int64_t layer) {
   const MeasureTitles titles = titles_of(m.lines.front().measure);
   LineChart chart{.title = fmt::format("layer {}", layer),
                   .description = titles.figure,
-                  .x = {.lo = std::min(0., m.x_lo), .hi = m.x_hi, .title = titles.x},
-                  .y = {.lo = m.lo, .hi = m.hi, .ticks = linear_ticks(m.lo, m.hi), .title = titles.y},
+                  .x = linear_axis(std::min(0., m.x_lo), m.x_hi, titles.x),
+                  .y = linear_axis(m.lo, m.hi, titles.y),
                   .lines = head_lines(m, layer),
                   .width = 380,
                   .plot_height = 190};
-  chart.x.ticks = linear_ticks(chart.x.lo, chart.x.hi);
   for (std::size_t i = 0; i < m.arrays.list().size(); ++i) {
     ChartLine line{.name = m.arrays.list()[i], .style = static_cast<int>(i)};
     for (const auto& [x, s] : curve_of(m, layer, m.arrays.list()[i]))

@@ -68,4 +68,19 @@ Extent log_extent(std::span<const double> values) {
   return lo < hi ? Extent{lo, hi} : lo < 1 ? Extent{lo, 10 * lo} : Extent{hi / 10, hi};
 }
 
+Axis linear_axis(double lo, double hi, std::string title) {
+  return {Scale::linear, lo, hi, linear_ticks(lo, hi), std::move(title)};
+}
+
+Axis log_axis(Extent extent, std::string title) {
+  return {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), std::move(title)};
+}
+
+Axis percent_axis(double least, double most, std::string title) {
+  const double margin = std::max(1.12, std::sqrt(4 * least / most));
+  Axis axis = log_axis({least / margin, most * margin}, std::move(title));
+  for (Tick& tick : axis.ticks) tick.label += tick.label.empty() ? "" : "%";
+  return axis;
+}
+
 }  // namespace kvbench::report

@@ -41,14 +41,11 @@ struct LineChart {
   std::vector<ChartLine> lines = {};
   std::vector<ChartPoint> frontier = {};  ///< joined by a strong line behind all others
   std::vector<double> levels = {};        ///< values of y that are marked by a line across: 1 where ratios are drawn
-  double vague_from = NAN;  ///< values of y from here on do not say how large what they stand for is: a grey area
-  bool apart = false;       ///< lines share their x values: shift them slightly so that intervals do not overlap
-  double width = 456;       ///< px
-  double plot_height = 250;
+  double vague_from = NAN;   ///< values of y from here on do not say how large what they stand for is: a grey area
+  bool apart = false;        ///< lines share their x values: shift them slightly so that intervals do not overlap
+  double width = 456;        ///< px
+  double plot_height = 250;  ///< at least; more where the names of the lines need it to stand below each other
 };
-
-/// Plot height at which the names of all lines fit below each other.
-double height_for_labels(const LineChart& chart);
 
 /// A point outside the axes, or one that a log axis cannot show, is drawn as a triangle at the edge; the label of its
 /// line gives the values.

@@ -15,19 +15,15 @@
 namespace kvbench::report {
 namespace {
 
-Axis log_axis(const std::vector<double>& values, const std::string& title) {
-  const Extent extent = log_extent(values);
-  return {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), title};
-}
-
-Axis linear_axis(const std::vector<double>& values, const std::string& title) {
+/// Includes 0.
+Axis axis_from_zero(const std::vector<double>& values, const std::string& title) {
   double lo = 0, hi = 0;
   for (const double value : values) {
     if (std::isfinite(value)) lo = std::min(lo, value), hi = std::max(hi, value);
   }
   const double margin = hi > lo ? 0.05 * (hi - lo) : 0.5;
   lo -= lo < 0 ? margin : 0, hi += margin;
-  return {Scale::linear, lo, hi, linear_ticks(lo, hi), title};
+  return linear_axis(lo, hi, title);
 }
 
 /// One line per method; x, y and the interval of y by functions of a row.
@@ -81,15 +77,6 @@ constexpr PlottedDamage plotted_damage[] = {
      Scale::linear},
 };
 
-Axis percent_axis(const std::vector<double>& values) {
-  const auto [lo, hi] = std::ranges::minmax(values);
-  const double margin = std::max(1.12, std::sqrt(4 * lo / hi));  // at least a factor of four
-  Axis axis{Scale::log, lo / margin, hi * margin, log_ticks(lo / margin, hi * margin),
-            "bytes held / bytes of the full cache"};
-  for (Tick& tick : axis.ticks) tick.label += tick.label.empty() ? "" : "%";
-  return axis;
-}
-
 /// NaN for what no cache can be, which an axis could not show.
 double percent_held(const EvalRow& row) {
   const double percent = 100 * row.held();
@@ -112,11 +99,6 @@ LineChart chart_of_kl(const EvalSection& section, const std::string& task, const
           .lines = method_lines(section, section.find(task, "all", "all"), x, point_of(eval::damage("kl_mean")))};
 }
 
-void finish_chart(LineChart& chart, Figure& figure) {
-  chart.plot_height = std::max(chart.plot_height, height_for_labels(chart));
-  figure.drawings.push_back(draw(chart));
-}
-
 }  // namespace
 
 std::vector<Figure> damage_figures(const EvalSection& section) {
@@ -135,10 +117,12 @@ std::vector<Figure> damage_figures(const EvalSection& section) {
           .apart = true};
       if (kind.scale == Scale::linear) chart.levels = {0};
       if (chart.lines.empty()) continue;
-      chart.x = percent_axis(x_values(chart.lines));
+      const auto [least, most] = std::ranges::minmax(x_values(chart.lines));
+      chart.x = percent_axis(least, most, "bytes held / bytes of the full cache");
       const std::vector<double> values = y_values(chart.lines);
-      chart.y = kind.scale == Scale::log ? log_axis(values, kind.y_title) : linear_axis(values, kind.y_title);
-      finish_chart(chart, figure);
+      chart.y =
+          kind.scale == Scale::log ? log_axis(log_extent(values), kind.y_title) : axis_from_zero(values, kind.y_title);
+      figure.drawings.push_back(draw(chart));
     }
     if (!figure.drawings.empty()) figures.push_back(std::move(figure));
   }
@@ -162,9 +146,9 @@ Figure prediction_figure(const EvalSection& section, const std::string& metric) 
     if (chart.lines.empty()) continue;
     const std::vector<double> x = x_values(chart.lines);
     const double least = *std::ranges::min_element(x);  // metrics that are better when higher are negative errors
-    chart.x = least > 0 ? log_axis(x, metric) : linear_axis(x, (least < 0 ? "-" : "") + metric);
-    chart.y = log_axis(y_values(chart.lines), "KL, nats");
-    finish_chart(chart, figure);
+    chart.x = least > 0 ? log_axis(log_extent(x), metric) : axis_from_zero(x, (least < 0 ? "-" : "") + metric);
+    chart.y = log_axis(log_extent(y_values(chart.lines)), "KL, nats");
+    figure.drawings.push_back(draw(chart));
   }
   return figure;
 }
@@ -186,11 +170,11 @@ Figure predicted_figure(const EvalSection& section, const PredictedByName& predi
         if (point.y > 0 && point.y < replay::largest_predicted) small.push_back(point.x / point.y);
       }
     }
-    chart.x = log_axis(values, fmt::format("KL predicted from {}, nats", trace));
-    chart.y = log_axis(values, "KL measured in the model, nats");
+    chart.x = log_axis(log_extent(values), fmt::format("KL predicted from {}, nats", trace));
+    chart.y = log_axis(log_extent(values), "KL measured in the model, nats");
     chart.frontier = {{chart.x.lo, chart.x.lo}, {chart.x.hi, chart.x.hi}};
     chart.width = 680, chart.plot_height = 420;
-    finish_chart(chart, figure);
+    figure.drawings.push_back(draw(chart));
   }
   figure.caption =
       "One point per configuration, lines join the budgets of a method; bars: the 95 % interval of the measured KL "

@@ -79,9 +79,8 @@ Figure growth_figure(const EvalSection& section, const Budget& budget) {
     extent = {std::min(extent.lo, 0.9), std::max(extent.hi, 1.1)};
     chart.levels = {1};
     const auto end = static_cast<double>(last);
-    chart.x = {Scale::linear, 0, end, linear_ticks(0, end), "layer"};
-    chart.y = {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), "drift / errors added"};
-    chart.plot_height = std::max(chart.plot_height, height_for_labels(chart));
+    chart.x = linear_axis(0, end, "layer");
+    chart.y = log_axis(extent, "drift / errors added");
     figure.drawings.push_back(draw(chart));
   }
   return figure;

@@ -51,8 +51,7 @@ Drawing dots_of(const DamageStanding& at, const EvalSection& section) {
                .description = "KL of each method, relative to the best, in ascending order"};
   for (const evidence::Mark* mark : at.standing.ranked())
     plot.rows.push_back(dot_of(*mark, at.all[mark->row], section));
-  const Extent extent = extent_of(plot.rows);
-  plot.x = {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), "KL, times that of the best method"};
+  plot.x = log_axis(extent_of(plot.rows), "KL, times that of the best method");
   return draw(plot);
 }
 

@@ -84,25 +84,19 @@ double quantile_of(const std::vector<double>& sorted, int thousandths) {
   return sorted[static_cast<std::size_t>(std::lround(at))];
 }
 
-Axis axis_of(const std::vector<ChartLine>& lines) {
+Drawing finished(LineChart chart) {
   std::vector<double> values;
-  for (const ChartLine& line : lines) {
+  for (const ChartLine& line : chart.lines) {
     for (const ChartPoint& point : line.points) values.push_back(point.y);
   }
-  const Extent extent = log_extent(values);
-  return {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), "relative error of a query"};
-}
-
-Drawing finished(LineChart chart) {
-  chart.y = axis_of(chart.lines);
-  chart.plot_height = std::max(chart.plot_height, height_for_labels(chart));
+  chart.y = log_axis(log_extent(values), "relative error of a query");
   return draw(chart);
 }
 
 Drawing distribution(const std::vector<QueryErrors>& all) {
   LineChart chart{.title = "Distribution of the errors",
                   .description = "Share of the queries whose error is at most the value of the line",
-                  .x = {Scale::linear, 0, 100, linear_ticks(0, 100), "share of the queries with at most this error, %"},
+                  .x = linear_axis(0, 100, "share of the queries with at most this error, %"),
                   .width = 450,
                   .plot_height = 300};
   for (const QueryErrors& errors : all) {
@@ -135,7 +129,7 @@ Drawing course(const std::vector<QueryErrors>& all, const std::string& prompt, c
   if (!(first < last)) first -= 0.5, last = first + 1;
   return finished({.title = title,
                    .description = "Mean error of neighbouring queries against their position",
-                   .x = {Scale::linear, first, last, linear_ticks(first, last), "position of the query"},
+                   .x = linear_axis(first, last, "position of the query"),
                    .lines = std::move(lines),
                    .width = 450,
                    .plot_height = 300});
