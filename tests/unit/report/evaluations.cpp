@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/eval/table.hpp>
+#include <kvbench/report/eval/answer.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -134,7 +134,8 @@ void round_range(MeasureSeries& m) {
 
 }  // namespace
 
-std::vector<Block> measure_blocks(std::span<const CsvTable* const> tables) {
+std::vector<Section> measure_sections(std::span<const CsvTable* const> tables) {
+  if (tables.empty()) return {};
   // By run, trace, digest, measure and file.
   OrderedMap<std::tuple<std::string, std::string, std::string, Measure, std::string>, MeasureSeries> measures;
   for (const CsvTable* table : tables) {
@@ -145,7 +146,7 @@ std::vector<Block> measure_blocks(std::span<const CsvTable* const> tables) {
       add(measures[{row.run, row.trace, row.sha256, row.measure, table->file}], row);
     }
   }
-  std::vector<Block> blocks = {Heading{2, "Measures of keys and values"}};
+  Section out{.title = "Measures of keys and values"};
   for (auto& [key, m] : measures.items()) {
     round_range(m);
     const MeasureRow& first = m.lines.front();
@@ -154,9 +155,9 @@ std::vector<Block> measure_blocks(std::span<const CsvTable* const> tables) {
                   .caption = "Strong: mean over kv heads and prompts; faint: single heads.",
                   .numbers = measure_numbers(m)};
     for (const std::int64_t layer : m.layers) figure.drawings.push_back(layer_drawing(m, layer));
-    blocks.emplace_back(std::move(figure));
+    out.blocks.emplace_back(std::move(figure));
   }
-  return blocks;
+  return {out};
 }
 
 }  // namespace kvbench::report

@@ -167,8 +167,8 @@ void finish(const Gathered& gathered, replay::FigureNumber figure, std::vector<R
 
 std::vector<ReplaySection> replay_sections(std::span<const CsvTable* const> tables, replay::FigureNumber figure) {
   const Duplicates duplicates(tables);
-  using Section = std::tuple<std::string, replay::Protocol, std::string>;  // run, protocol, device
-  OrderedMap<Section, OrderedMap<std::pair<std::string, std::string>, Gathered>> sections;
+  using SectionKey = std::tuple<std::string, replay::Protocol, std::string>;  // run, protocol, device
+  OrderedMap<SectionKey, OrderedMap<std::pair<std::string, std::string>, Gathered>> sections;
   for (const CsvTable* table : tables) {
     const RowReader<replay::Record> read(*table, record_columns()), identity(*table, record_columns(), true);
     for (const CsvRow& row : table->rows) {

@@ -67,12 +67,7 @@ struct QueryFiles {
   std::vector<const trace::Reader*> traces;       ///< with raw results: add maps of attention and kept tokens
 };
 
-/// What the rows of a section answer, at one budget of each kind; the answers and what they cost first.
-std::vector<AnswerBlock> main_answers(const ReplaySection& section);
-
-/// The blocks of a section, from its heading (level 2) on. `said`: sentences that the report has made, which are not
-/// repeated.
-std::vector<Block> replay_blocks(const ReplaySection& section, const QueryFiles& files,
-                                 const std::vector<std::string>& said);
+/// The sections of a page. They answer at one budget of each kind; the answers and what they cost first.
+std::vector<Section> sections_of(std::span<const ReplaySection> replays, const QueryFiles& files);
 
 }  // namespace kvbench::report
