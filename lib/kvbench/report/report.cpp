@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <map>
 #include <set>
 #include <span>
 
 #include <fmt/format.h>
 
+#include <kvbench/core/ordered_map.hpp>
 #include <kvbench/core/utf8.hpp>
 #include <kvbench/core/version.hpp>
 #include <kvbench/methods/registry.hpp>
@@ -23,15 +23,9 @@ namespace {
 
 /// "138 (132 ok, 6 skipped)"
 std::string count_text(const std::vector<const CsvRow*>& rows, const CsvTable& table, const char* state) {
-  std::vector<std::pair<std::string, int>> counts;
-  for (const CsvRow* row : rows) {
-    const std::string& value = table.text(*row, state);
-    const auto known = std::ranges::find(counts, value, &std::pair<std::string, int>::first);
-    if (known == counts.end())
-      counts.emplace_back(value, 1);
-    else
-      ++known->second;
-  }
+  OrderedMap<std::string, int> by_state;
+  for (const CsvRow* row : rows) ++by_state[table.text(*row, state)];
+  const auto& counts = by_state.items();
   if (counts.size() == 1 && (counts[0].first.empty() || counts[0].first == "ok")) return fmt::format("{}", rows.size());
   std::string parts;
   for (const auto& [value, count] : counts) parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", count, value);
@@ -48,24 +42,18 @@ DocTable provenance_table(std::span<const CsvTable> tables) {
   constexpr const char* names[] = {"replay", "checks", "measures", "claims", "eval"};
   for (const CsvTable& table : tables) {
     const TableKind kind = kind_of(table);
-    std::vector<std::vector<std::string>> order;
-    std::map<std::vector<std::string>, std::vector<const CsvRow*>> groups;
+    const bool checks = kind == TableKind::checks;
+    OrderedMap<std::vector<std::string>, std::vector<const CsvRow*>> groups;
     for (const CsvRow& row : table.rows) {
       std::vector<std::string> key;
-      for (const char* column : keys) {
-        const bool source = kind == TableKind::checks && std::string_view(column) == "trace";
-        key.push_back(table.text(row, source ? "source" : column));
-      }
-      auto& group = groups[key];
-      if (group.empty()) order.push_back(key);
-      group.push_back(&row);
+      for (const std::string_view column : keys)
+        key.push_back(table.text(row, checks && column == "trace" ? "source" : column));
+      groups[key].push_back(&row);
     }
-    for (const auto& key : order) {
-      std::vector<TableCell> cells = {table.name, names[static_cast<int>(kind)]};
-      for (const std::string& value : key) cells.emplace_back(value);
-      cells.emplace_back(count_text(groups[key], table,
-                                    kind == TableKind::checks || kind == TableKind::claims ? "verdict" : "status"));
-      out.rows.push_back(std::move(cells));
+    for (const auto& [key, rows] : groups.items()) {
+      auto& cells = out.rows.emplace_back(std::vector<TableCell>{table.name, names[static_cast<int>(kind)]});
+      cells.insert(cells.end(), key.begin(), key.end());
+      cells.emplace_back(count_text(rows, table, checks || kind == TableKind::claims ? "verdict" : "status"));
     }
   }
   return compact(std::move(out));

@@ -428,19 +428,18 @@ std::vector<Block> check_findings(std::span<const CheckRow> rows) {
 
 std::vector<Block> every_check(std::span<const CheckRow> rows) {
   const auto number = [](double CheckRow::*of) { return [of](const CheckRow& r) { return short_number(r.*of); }; };
-  std::vector<Block> blocks = {
-      filled<CheckRow>({},
-                       {{{"claim"}, &CheckRow::check},
-                        {{"part"}, &CheckRow::part},
-                        {{"on"}, subject_text},
-                        {{"literal", true}, number(&CheckRow::literal)},
-                        {{"tight", true}, number(&CheckRow::tight)},
-                        {{"data", true}, number(&CheckRow::data)},
-                        {{"measured", true}, number(&CheckRow::measured)},
-                        {{"q99", true}, number(&CheckRow::measured_q99)},
-                        {{"failures", true}, failures_text},
-                        {{"verdict"}, [](const CheckRow& r) { return std::string(name_of(r.verdict)); }}},
-                       rows)};
+  std::vector<Block> blocks = {filled<CheckRow>({},
+                                                {{{"claim"}, &CheckRow::check},
+                                                 {{"part"}, &CheckRow::part},
+                                                 {{"on"}, subject_text},
+                                                 {{"literal", true}, number(&CheckRow::literal)},
+                                                 {{"tight", true}, number(&CheckRow::tight)},
+                                                 {{"data", true}, number(&CheckRow::data)},
+                                                 {{"measured", true}, number(&CheckRow::measured)},
+                                                 {{"q99", true}, number(&CheckRow::measured_q99)},
+                                                 {{"failures", true}, failures_text},
+                                                 {{"verdict"}, &CheckRow::verdict}},
+                                                rows)};
   append(blocks, check_findings(rows));
   return blocks;
 }

@@ -13,7 +13,6 @@
 #include <kvbench/core/statistics.hpp>
 #include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/drawing/charts.hpp>
-#include <kvbench/report/read/checked_rows.hpp>
 #include <kvbench/report/read/table_kind.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -146,11 +145,11 @@ DocTable number_table(const Published& p, const ReportTables& tables) {
   return compact(std::move(out));
 }
 
-TableCell verdict_cell(Verdict verdict) {
-  const Tone tone = verdict == Verdict::contradicted ? Tone::bad
-                    : verdict == Verdict::supported  ? Tone::plain
-                                                     : Tone::dim;
-  return {std::string(name_of(verdict)), tone};
+TableCell verdict_of_relation(const compare::RelationResult& result) {
+  const Tone tone = result.verdict == Verdict::contradicted ? Tone::bad
+                    : result.verdict == Verdict::supported  ? Tone::plain
+                                                            : Tone::dim;
+  return {std::string(name_of(result.verdict)), tone};
 }
 
 /// What all results of a claim share stands above their table, or elsewhere in the report.
@@ -165,39 +164,35 @@ DocTable test_table(const compare::ClaimResult& claim) {
   std::vector<compare::Comparison> rows;
   for (const compare::RelationResult& result : claim.results) rows.push_back(result.comparison);
   const MeanKinds kinds = mean_kinds(rows);
-  DocTable out{.title = "Tests",
-               .columns = {{"relation", false, true},
-                           {"trace", false, false, true},
-                           {"place"},
-                           {"verdict"},
-                           {kinds.word + " a", true},
-                           {kinds.word + " b", true},
-                           {"a / b [adjusted 95 % interval]", true},
-                           {"p, by Holm", true},
-                           {"tested over", false, false, true},
-                           {"seeds", true, false, true},
-                           {"note", false, true, true}},
-               .merged = 1};
-  for (const compare::RelationResult& result : claim.results) {
-    const compare::Comparison& c = result.comparison;
-    std::vector<TableCell> cells = {result.relation, one_trace ? "" : c.trace, test_text(result, false),
-                                    verdict_cell(result.verdict)};
-    if (c.outcome == compare::Outcome::skipped) {
-      cells.resize(10);
-    } else {
-      const auto [a, b] = c.means();
-      const char* kind = kinds.mixed && c.has_geometric_means() ? "geometric " : "";
-      for (const double mean : {a, b}) cells.emplace_back(kind + three_digits(mean));
-      const auto [ratio, interval] = c.effect();
-      cells.emplace_back(interval_text(ratio, interval.lo, interval.hi));
-      cells.emplace_back(short_number(c.p_adjusted));
-      cells.emplace_back(same_units ? "" : c.tested_over);
-      cells.emplace_back(c.seeds > 0 ? fmt::format("{}", c.seeds) : "");
-    }
-    cells.emplace_back(c.reason);
-    out.rows.push_back(std::move(cells));
-  }
-  return compact(std::move(out));
+  using Result = compare::RelationResult;
+  // A cell that results without a comparison leave empty.
+  const auto compared = [](auto of) {
+    return [of](const Result& r) {
+      return r.comparison.outcome == compare::Outcome::skipped ? std::string() : std::string(of(r.comparison));
+    };
+  };
+  const auto mean = [kinds](const compare::Comparison& c, double value) {
+    return (kinds.mixed && c.has_geometric_means() ? "geometric " : "") + three_digits(value);
+  };
+  const auto ratio = [](const compare::Comparison& c) {
+    const auto [value, interval] = c.effect();
+    return interval_text(value, interval.lo, interval.hi);
+  };
+  return compact(filled<Result>(
+      {.title = "Tests", .merged = 1},
+      {{{"relation", false, true}, &Result::relation},
+       {{"trace", false, false, true}, [=](const Result& r) { return one_trace ? "" : r.comparison.trace; }},
+       {{"place"}, [](const Result& r) { return test_text(r, false); }},
+       {{"verdict"}, verdict_of_relation},
+       {{kinds.word + " a", true}, compared([=](const auto& c) { return mean(c, c.means().first); })},
+       {{kinds.word + " b", true}, compared([=](const auto& c) { return mean(c, c.means().second); })},
+       {{"a / b [adjusted 95 % interval]", true}, compared(ratio)},
+       {{"p, by Holm", true}, compared([](const auto& c) { return short_number(c.p_adjusted); })},
+       {{"tested over", false, false, true}, compared([=](const auto& c) { return same_units ? "" : c.tested_over; })},
+       {{"seeds", true, false, true},
+        compared([](const auto& c) { return c.seeds > 0 ? fmt::format("{}", c.seeds) : ""; })},
+       {{"note", false, true, true}, [](const Result& r) { return r.comparison.reason; }}},
+      claim.results));
 }
 
 constexpr double level_margin = 1.1;

@@ -117,6 +117,7 @@ NamedDrawing find_drawing(const Document& document, const std::string& name) {
   throw Error("--figure {}: {} figures have this in their names: {}; give more of the name", name, found.size(),
               names_text(found));
 }
+
 namespace {
 
 // The marks that tables print, and what captions say of them: a table for LaTeX or Markdown stands alone.

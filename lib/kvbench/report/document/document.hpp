@@ -4,6 +4,7 @@
 // Drawings of a document by name.
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include <kvbench/report/shapes/shape.hpp>
+#include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
 
@@ -26,6 +28,10 @@ struct TableCell {
   TableCell(std::string t = "", Tone how = Tone::plain, std::string sorted = "")
       : text(std::move(t)), tone(how), key(std::move(sorted)) {}
   TableCell(const char* t) : text(t) {}
+  /// A count, a budget, or the name of an enumerator.
+  template <class T>
+  requires(std::integral<T> || std::is_enum_v<T> || std::is_same_v<T, Budget>) TableCell(const T& value)
+      : text(value_text(value)) {}
 };
 
 struct TableColumn {

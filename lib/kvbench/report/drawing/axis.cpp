@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/drawing/axis.hpp>
+#include <kvbench/report/drawing/charts.hpp>
 
 #include <algorithm>
 #include <cmath>

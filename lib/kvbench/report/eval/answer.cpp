@@ -19,7 +19,6 @@
 #include <kvbench/methods/engines.hpp>
 #include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/text/sentences.hpp>
-#include <kvbench/report/text/standing.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
@@ -118,6 +117,7 @@ std::vector<DamageStanding> damage_standings(std::span<const RowsOfText> texts) 
   }
   return out;
 }
+
 namespace {
 
 /// ", and 5 of 6 right answers (6 with the full cache)"
@@ -237,6 +237,7 @@ std::vector<TextsTogether> texts_together(std::span<const EvalSection> sections)
   }
   return out;
 }
+
 namespace {
 
 /// Rows over all documents and layers, by task, injection, budget and KL; rows without results last.
@@ -249,7 +250,7 @@ std::vector<const EvalRow*> overall_records(std::span<const EvalRow> records) {
     if (r.document == "all" && !r.layer) out.push_back(&r);
   }
   std::ranges::stable_sort(out, {}, [&](const EvalRow* r) {
-    const bool ok = r->status == replay::Status::ok;
+    const bool ok = r->ok();
     return std::tuple(tasks.at(r->task), r->injection, !ok, budgets.at(r->budget), ok ? kl_of(*r).mean : 0);
   });
   return out;
@@ -277,7 +278,7 @@ std::vector<RowColumn<EvalRow>> columns_of(std::span<const std::string_view> tit
       {{"method"},
        [](const EvalRow& r) { return r.params.empty() ? r.method : fmt::format("{} ({})", r.method, r.params); }},
       {{"inject"}, [](const EvalRow& r) { return injection_text(r.injection); }},
-      {{"budget", true}, [](const EvalRow& r) { return r.budget.text(); }},
+      {{"budget", true}, &EvalRow::budget},
       {{"bytes/full", true}, [](const EvalRow& r) { return short_number(r.held()); }},
       {{"KL", true}, mean_of(eval::damage("kl_mean"))},
       {{"95% interval", true}, [](const EvalRow& r) { return short_interval(kl_of(r).lo, kl_of(r).hi); }},

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/report/drawing/axis.hpp>
 #include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/text/text.hpp>
 

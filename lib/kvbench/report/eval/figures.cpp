@@ -186,6 +186,7 @@ Figure predicted_figure(const EvalSection& section, const PredictedByName& predi
   figure.alone = fmt::format("{} on {}, {} tokens. {}", section.model, section.text, section.context, figure.caption);
   return figure;
 }
+
 namespace {
 
 DotRow dot_of(const evidence::Mark& mark, const DamageOf& one, const EvalSection& section) {

@@ -33,9 +33,8 @@ auto mean_alone(eval::Damage figure) {
 
 /// The columns by which tables name a configuration, before those of what they say of it.
 std::vector<RowColumn<EvalRow>> with_names(std::vector<RowColumn<EvalRow>> columns) {
-  std::vector<RowColumn<EvalRow>> out = {{{"task"}, &EvalRow::task},
-                                         {{"method"}, &EvalRow::name},
-                                         {{"budget", true}, [](const EvalRow& row) { return row.budget.text(); }}};
+  std::vector<RowColumn<EvalRow>> out = {
+      {{"task"}, &EvalRow::task}, {{"method"}, &EvalRow::name}, {{"budget", true}, &EvalRow::budget}};
   std::ranges::move(columns, std::back_inserter(out));
   return out;
 }
@@ -49,14 +48,12 @@ DocTable configuration_table(const std::string& title, const RowList& rows) {
                   {{"top-1", true}, interval_of(eval::damage("top1"))},
                   {{"nll difference", true}, interval_of(eval::damage("nll_diff"))},
                   {{"key nll difference", true, false, true}, interval_of(eval::damage("key_nll_diff"))},
-                  {{"nll verdict", false, false, true},
-                   [](const EvalRow& row) { return std::string(name_of(row.nll_verdict)); }},
+                  {{"nll verdict", false, false, true}, &EvalRow::nll_verdict},
                   {{"match, full", true}, mean_alone(eval::damage("match_full"))},
                   {{"match", true}, mean_alone(eval::damage("match"))},
                   {{"harmful", true, false, true}, mean_alone(eval::damage("harmful"))},
                   {{"beneficial", true, false, true}, mean_alone(eval::damage("beneficial"))},
-                  {{"match verdict", false, false, true},
-                   [](const EvalRow& row) { return std::string(name_of(row.match_verdict)); }}}),
+                  {{"match verdict", false, false, true}, &EvalRow::match_verdict}}),
       rows));
 }
 
@@ -73,12 +70,11 @@ std::vector<Block> discrimination(const EvalSection& section) {
 }
 
 DocTable fewer_layers_table(const EvalSection& section) {
-  return filled<EvalRow>(
-      {.title = "Not compared: configurations that compressed fewer layers", .screen = true},
-      with_names({{{"layers", true}, [](const EvalRow& row) { return std::to_string(row.compressed_layers); }},
-                  {{"KL", true}, interval_of(eval::damage("kl_mean"))},
-                  {{"reason", false, true}, &EvalRow::reason}}),
-      section.fewer_layers);
+  return filled<EvalRow>({.title = "Not compared: configurations that compressed fewer layers", .screen = true},
+                         with_names({{{"layers", true}, &EvalRow::compressed_layers},
+                                     {{"KL", true}, interval_of(eval::damage("kl_mean"))},
+                                     {{"reason", false, true}, &EvalRow::reason}}),
+                         section.fewer_layers);
 }
 
 DocTable broken_table(const EvalSection& section) {

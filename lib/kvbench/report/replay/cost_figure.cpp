@@ -13,7 +13,7 @@
 #include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/drawing/marks.hpp>
 #include <kvbench/report/replay/ranked_figure.hpp>
-#include <kvbench/report/replay/series.hpp>
+#include <kvbench/report/replay/sections.hpp>
 #include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 

@@ -18,7 +18,6 @@
 #include <kvbench/report/replay/figures.hpp>
 #include <kvbench/report/replay/ranked_figure.hpp>
 #include <kvbench/report/replay/reason_groups.hpp>
-#include <kvbench/report/replay/series.hpp>
 #include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -189,27 +188,27 @@ DocTable text_averages(const ReplaySection& section) {
       std::ranges::any_of(summaries, [](const compare::TextSummary& t) { return !std::isnan(t.interval.lo); });
   const replay::RankingFigure& figure =
       figure_of(summaries.empty() ? replay::FigureNumber{} : summaries.front().figure);
-  using Text = compare::TextSummary;
-  return compact(filled<Text>(
+  using Average = compare::TextSummary;
+  return compact(filled<Average>(
       {.title =
            fmt::format("Averages over texts: geometric mean of {}{}", figure.quantities,
                        intervals ? ", with the 95 % interval for another text" : " (too few texts for an interval)"),
        .sortable = true},
-      {{{"method"}, [](const Text& t) { return t.params.empty() ? t.method : t.method + " " + t.params; }},
-       {{"budget", true}, [](const Text& t) { return t.budget.text(); }},
-       {{"texts", true}, [](const Text& t) { return std::to_string(t.texts); }},
+      {{{"method"}, [](const Average& t) { return t.params.empty() ? t.method : t.method + " " + t.params; }},
+       {{"budget", true}, &Average::budget},
+       {{"texts", true}, &Average::texts},
        {{std::string(figure.quantity), true},
-        [](const Text& t) {
+        [](const Average& t) {
           return TableCell(mark_of(figure_of(t.figure), t.error) + three_digits(t.error), Tone::plain,
                            sort_key(t.error));
         }},
        {{"95 % interval", true},
-        [](const Text& t) {
+        [](const Average& t) {
           if (std::isnan(t.interval.lo)) return std::string();
           return fmt::format("{} to {}", three_digits(t.interval.lo), three_digits(t.interval.hi));
         }},
-       {{"mean rank", true}, [](const Text& t) { return number_cell(t.mean_rank); }},
-       {{"wins", true}, [](const Text& t) { return std::to_string(t.wins); }}},
+       {{"mean rank", true}, [](const Average& t) { return number_cell(t.mean_rank); }},
+       {{"wins", true}, &Average::wins}},
       summaries));
 }
 
@@ -223,17 +222,16 @@ DocTable reasons(const std::vector<const replay::Record*>& rows, bool traces, co
                      group.status == replay::Status::failed ? Tone::bad : Tone::plain);
   };
   const auto of_traces = [=](const ReasonGroup& group) { return traces ? joined(&ReasonGroup::traces)(group) : ""; };
-  return compact(
-      filled<ReasonGroup>({.title = title, .screen = true},
-                          {{{"methods", false, true}, joined(&ReasonGroup::methods)},
-                           {{"budgets"}, joined(&ReasonGroup::budgets)},
-                           {{"layers"}, joined(&ReasonGroup::layers)},
-                           {{"prompts"}, joined(&ReasonGroup::prompts)},
-                           {{"traces"}, of_traces},
-                           {{"rows", true}, [](const ReasonGroup& group) { return std::to_string(group.rows); }},
-                           {{"status"}, status},
-                           {{"reason", false, true}, &ReasonGroup::reason}},
-                          reason_groups(rows)));
+  return compact(filled<ReasonGroup>({.title = title, .screen = true},
+                                     {{{"methods", false, true}, joined(&ReasonGroup::methods)},
+                                      {{"budgets"}, joined(&ReasonGroup::budgets)},
+                                      {{"layers"}, joined(&ReasonGroup::layers)},
+                                      {{"prompts"}, joined(&ReasonGroup::prompts)},
+                                      {{"traces"}, of_traces},
+                                      {{"rows", true}, &ReasonGroup::rows},
+                                      {{"status"}, status},
+                                      {{"reason", false, true}, &ReasonGroup::reason}},
+                                     reason_groups(rows)));
 }
 
 /// Reasons of rows without results and notes on the others.
