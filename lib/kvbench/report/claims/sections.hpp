@@ -19,8 +19,7 @@ namespace kvbench::report {
 
 // Sections of a report; none where there are no such rows.
 
-/// Verdicts per claim, what the data refute, bounds next to measured values, and statements
-/// that were not tested.
+/// Verdicts per claim, what the data refute, bounds next to measured values, and statements that were not tested.
 std::vector<Section> check_sections(std::span<const CsvTable* const> tables);
 /// One figure per run, trace and measure.
 std::vector<Section> measure_sections(std::span<const CsvTable* const> tables);
