@@ -16,9 +16,8 @@
 #include <kvbench/report/document/document.hpp>
 #include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/drawing/labels.hpp>
-#include <kvbench/report/read/checked_rows.hpp>
 #include <kvbench/report/read/labels.hpp>
-#include <kvbench/report/read/method_choice.hpp>
+#include <kvbench/report/read/table_kind.hpp>
 #include <kvbench/report/report.hpp>
 #include <kvbench/report/shapes/shape.hpp>
 #include <kvbench/report/text/text.hpp>

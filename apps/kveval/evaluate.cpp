@@ -17,7 +17,6 @@
 #include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/eval/answer.hpp>
-#include <kvbench/report/eval/table.hpp>
 #include <kvbench/report/read/labels.hpp>
 #include <kvbench/store/key.hpp>
 

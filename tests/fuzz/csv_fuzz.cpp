@@ -6,7 +6,7 @@
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/report/document/writers.hpp>
-#include <kvbench/report/read/checked_rows.hpp>
+#include <kvbench/report/read/table_kind.hpp>
 #include <kvbench/report/read/table_results.hpp>
 #include <kvbench/report/report.hpp>
 

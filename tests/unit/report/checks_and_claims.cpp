@@ -10,9 +10,8 @@
 #include <kvbench/report/claims/sections.hpp>
 #include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/document/writers.hpp>
-#include <kvbench/report/read/checked_rows.hpp>
+#include <kvbench/report/read/table_kind.hpp>
 #include <kvbench/report/replay/sections.hpp>
-#include <kvbench/report/replay/series.hpp>
 #include <unit/report/replay_lines.hpp>
 
 using namespace kvbench;

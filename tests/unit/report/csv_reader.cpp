@@ -11,7 +11,6 @@
 #include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/read/csv.hpp>
 #include <kvbench/report/read/labels.hpp>
-#include <kvbench/report/read/method_choice.hpp>
 #include <kvbench/report/text/text.hpp>
 
 #include <support/messages.hpp>

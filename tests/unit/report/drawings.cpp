@@ -8,7 +8,6 @@
 
 #include <doctest/doctest.h>
 
-#include <kvbench/report/drawing/axis.hpp>
 #include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/drawing/labels.hpp>
 #include <kvbench/report/drawing/marks.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/eval/table.hpp>
+#include <kvbench/report/eval/answer.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -127,6 +127,22 @@ TEST_CASE("evaluations that differ in settings or documents have sections of the
   CHECK(contains(text, "in all 30 layers of the running model. Every figure"));
   for (EvalLine& line : other) line.settings.layers = "3", line.compressed_layers = 1;
   CHECK(contains(markdown_of({csv_of_lines(other)}), "in layer 3 of 30 of the running model; the others keep"));
+}
+
+TEST_CASE("a page says a sentence once, and has no fold with nothing in it") {
+  std::vector<CsvTable> tables;
+  for (const char* text : {"a.txt", "b.txt"}) {
+    std::vector<EvalLine> lines;
+    for (const char* method : {"sink", "h2o"})
+      lines.push_back({.method = method, .text = text, .kl = method[0] == 's' ? 2. : 1., .error = NAN, .recall = NAN});
+    tables.push_back(csv_of_lines(lines, text));
+  }
+  const std::string page = markdown_of(tables);
+  const std::size_t once = page.find("h2o has the lowest KL on 2 of 2 texts");
+  REQUIRE(once != page.npos);
+  CHECK(page.find("h2o has the lowest KL on 2 of 2 texts", once + 1) == page.npos);
+  CHECK(contains(page, "## m.gguf on a.txt, b.txt together"));
+  CHECK(!contains(page, "Which attention error predicts the damage, and notes"));
 }
 
 TEST_CASE("configurations that compressed fewer layers than the others are listed, not ranked") {

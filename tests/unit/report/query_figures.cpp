@@ -2,7 +2,7 @@
 #include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/read/labels.hpp>
 #include <kvbench/report/replay/figures.hpp>
-#include <kvbench/report/replay/series.hpp>
+#include <kvbench/report/replay/sections.hpp>
 
 #include <doctest/doctest.h>
 

@@ -12,7 +12,6 @@
 #include <kvbench/report/read/table_kind.hpp>
 #include <kvbench/report/replay/figures.hpp>
 #include <kvbench/report/replay/sections.hpp>
-#include <kvbench/report/replay/series.hpp>
 #include <support/growth.hpp>
 #include <unit/report/replay_lines.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/text/standing.hpp>
+#include <kvbench/report/text/sentences.hpp>
 
 #include <doctest/doctest.h>
 

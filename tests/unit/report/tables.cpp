@@ -219,6 +219,26 @@ TEST_CASE("rows that are tied with the best are marked, and the mark is explaine
   CHECK(terminal_text(rows_by_error(records)).find('~') == std::string::npos);  // the best row itself has no mark
 }
 
+TEST_CASE("a table about rows has a line for each of them; counts, budgets and enumerators are cells by their texts") {
+  struct Row {
+    std::string name;
+    int count;
+    Budget budget;
+    Status status;
+  };
+  const std::vector<Row> rows = {{"a", 3, Budget::parse("25%"), Status::ok},
+                                 {"b", 0, Budget::parse("64"), Status::failed}};
+  const std::vector<RowColumn<Row>> columns = {
+      {{"name"}, &Row::name}, {{"count", true}, &Row::count}, {{"budget"}, &Row::budget}, {{"status"}, &Row::status}};
+  const std::vector<const Row*> pointers = {&rows[0], &rows[1]};
+  const Block of_values = filled<Row>({}, columns, rows), of_pointers = filled<Row>({}, columns, pointers);
+  for (const Block& table : {of_values, of_pointers})
+    CHECK(terminal_text({&table, 1}) ==
+          "name  count  budget  status\n"
+          "a         3  25%     ok\n"
+          "b         0  64      failed\n");
+}
+
 TEST_CASE("captions say what marks mean, of those that a table has: it may stand alone in a paper") {
   struct Row {
     const char *cell, *note;

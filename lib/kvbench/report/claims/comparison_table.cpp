@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -20,47 +21,39 @@ bool several_sources(std::span<const compare::Comparison> rows) {
   return std::ranges::any_of(rows, [&](const compare::Comparison& r) { return source(r) != source(rows.front()); });
 }
 
-/// The kind of a row's means, in front of a cell of a table whose rows do not all have it.
-std::string mean_cell(const compare::Comparison& row, double mean, bool mixed) {
-  return (mixed && row.has_geometric_means() ? "geometric " : "") + short_number(mean);
+/// A cell that rows without a comparison leave empty.
+auto unless_skipped(auto of) {
+  return [of](const compare::Comparison& r) {
+    return r.outcome == compare::Outcome::skipped ? std::string() : std::string(std::invoke(of, r));
+  };
 }
 
 DocTable table_of(std::span<const compare::Comparison> rows) {
-  const bool ratios = rows.empty() || rows.front().metric.has_ratio();
+  using Row = compare::Comparison;
+  const bool ratios = rows.empty() || rows.front().metric.has_ratio(), several = several_sources(rows);
   const MeanKinds kinds = mean_kinds(rows);
-  DocTable out{.columns = {{"group"},
-                           {"a"},
-                           {"budget", true},
-                           {"b"},
-                           {"budget", true},
-                           {kinds.word + " a", true},
-                           {kinds.word + " b", true},
-                           {ratios ? "a / b" : "a - b", true},
-                           {"adjusted 95% interval", true},
-                           {"tested over"},
-                           {"p", true},
-                           {"adjusted", true},
-                           {"verdict"},
-                           {"note"}}};
-  const bool several = several_sources(rows);
-  for (const compare::Comparison& r : rows) {
-    std::vector<TableCell> cells = {place_text(r, several), r.a, r.budget_a.text(), r.b, r.budget_b.text()};
-    if (r.outcome == compare::Outcome::skipped) {
-      cells.resize(12);
-    } else {
-      const auto [a, b] = r.means();
-      const auto [effect, interval] = r.effect();
-      for (const double mean : {a, b}) cells.emplace_back(mean_cell(r, mean, kinds.mixed));
-      cells.emplace_back(short_number(effect));
-      cells.emplace_back(short_interval(interval.lo, interval.hi));
-      cells.emplace_back(r.tested_over);
-      for (const double p : {r.p_value, r.p_adjusted}) cells.emplace_back(short_number(p));
-    }
-    cells.emplace_back(std::string(name_of(r.outcome)));
-    cells.emplace_back(r.reason);
-    out.rows.push_back(std::move(cells));
-  }
-  return out;
+  const auto mean = [&kinds](double mean_of, const Row& r) {
+    return (kinds.mixed && r.has_geometric_means() ? "geometric " : "") + short_number(mean_of);
+  };
+  return filled<Row>(
+      {},
+      {{{"group"}, [=](const Row& r) { return place_text(r, several); }},
+       {{"a"}, &Row::a},
+       {{"budget", true}, &Row::budget_a},
+       {{"b"}, &Row::b},
+       {{"budget", true}, &Row::budget_b},
+       {{kinds.word + " a", true}, unless_skipped([&](const Row& r) { return mean(r.means().first, r); })},
+       {{kinds.word + " b", true}, unless_skipped([&](const Row& r) { return mean(r.means().second, r); })},
+       {{ratios ? "a / b" : "a - b", true},
+        unless_skipped([](const Row& r) { return short_number(r.effect().first); })},
+       {{"adjusted 95% interval", true},
+        unless_skipped([](const Row& r) { return short_interval(r.effect().second.lo, r.effect().second.hi); })},
+       {{"tested over"}, unless_skipped(&Row::tested_over)},
+       {{"p", true}, unless_skipped([](const Row& r) { return short_number(r.p_value); })},
+       {{"adjusted", true}, unless_skipped([](const Row& r) { return short_number(r.p_adjusted); })},
+       {{"verdict"}, &Row::outcome},
+       {{"note"}, &Row::reason}},
+      rows);
 }
 
 std::string noted(int count, const char* what) { return count == 0 ? "" : fmt::format(", {} {}", count, what); }

@@ -81,12 +81,11 @@ Drawing layer_drawing(const MeasureSeries& m, std::int64_t layer) {
   const MeasureTitles titles = titles_of(m.lines.front().measure);
   LineChart chart{.title = fmt::format("layer {}", layer),
                   .description = titles.figure,
-                  .x = {.lo = std::min(0., m.x_lo), .hi = m.x_hi, .title = titles.x},
-                  .y = {.lo = m.lo, .hi = m.hi, .ticks = linear_ticks(m.lo, m.hi), .title = titles.y},
+                  .x = linear_axis(std::min(0., m.x_lo), m.x_hi, titles.x),
+                  .y = linear_axis(m.lo, m.hi, titles.y),
                   .lines = head_lines(m, layer),
                   .width = 380,
                   .plot_height = 190};
-  chart.x.ticks = linear_ticks(chart.x.lo, chart.x.hi);
   for (std::size_t i = 0; i < m.arrays.list().size(); ++i) {
     ChartLine line{.name = m.arrays.list()[i], .style = static_cast<int>(i)};
     for (const auto& [x, s] : curve_of(m, layer, m.arrays.list()[i]))
@@ -135,7 +134,8 @@ void round_range(MeasureSeries& m) {
 
 }  // namespace
 
-std::vector<Block> measure_blocks(std::span<const CsvTable* const> tables) {
+std::vector<Section> measure_sections(std::span<const CsvTable* const> tables) {
+  if (tables.empty()) return {};
   // By run, trace, digest, measure and file.
   OrderedMap<std::tuple<std::string, std::string, std::string, Measure, std::string>, MeasureSeries> measures;
   for (const CsvTable* table : tables) {
@@ -146,7 +146,7 @@ std::vector<Block> measure_blocks(std::span<const CsvTable* const> tables) {
       add(measures[{row.run, row.trace, row.sha256, row.measure, table->file}], row);
     }
   }
-  std::vector<Block> blocks = {Heading{2, "Measures of keys and values"}};
+  Section out{.title = "Measures of keys and values"};
   for (auto& [key, m] : measures.items()) {
     round_range(m);
     const MeasureRow& first = m.lines.front();
@@ -155,9 +155,9 @@ std::vector<Block> measure_blocks(std::span<const CsvTable* const> tables) {
                   .caption = "Strong: mean over kv heads and prompts; faint: single heads.",
                   .numbers = measure_numbers(m)};
     for (const std::int64_t layer : m.layers) figure.drawings.push_back(layer_drawing(m, layer));
-    blocks.emplace_back(std::move(figure));
+    out.blocks.emplace_back(std::move(figure));
   }
-  return blocks;
+  return {out};
 }
 
 }  // namespace kvbench::report

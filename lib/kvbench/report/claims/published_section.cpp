@@ -8,10 +8,11 @@
 
 #include <fmt/ranges.h>
 
+#include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/statistics.hpp>
 #include <kvbench/report/columns/tables.hpp>
-#include <kvbench/report/read/checked_rows.hpp>
+#include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/read/table_kind.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -144,11 +145,11 @@ DocTable number_table(const Published& p, const ReportTables& tables) {
   return compact(std::move(out));
 }
 
-TableCell verdict_cell(Verdict verdict) {
-  const Tone tone = verdict == Verdict::contradicted ? Tone::bad
-                    : verdict == Verdict::supported  ? Tone::plain
-                                                     : Tone::dim;
-  return {std::string(name_of(verdict)), tone};
+TableCell verdict_of_relation(const compare::RelationResult& result) {
+  const Tone tone = result.verdict == Verdict::contradicted ? Tone::bad
+                    : result.verdict == Verdict::supported  ? Tone::plain
+                                                            : Tone::dim;
+  return {std::string(name_of(result.verdict)), tone};
 }
 
 /// What all results of a claim share stands above their table, or elsewhere in the report.
@@ -163,39 +164,161 @@ DocTable test_table(const compare::ClaimResult& claim) {
   std::vector<compare::Comparison> rows;
   for (const compare::RelationResult& result : claim.results) rows.push_back(result.comparison);
   const MeanKinds kinds = mean_kinds(rows);
-  DocTable out{.title = "Tests",
-               .columns = {{"relation", false, true},
-                           {"trace", false, false, true},
-                           {"place"},
-                           {"verdict"},
-                           {kinds.word + " a", true},
-                           {kinds.word + " b", true},
-                           {"a / b [adjusted 95 % interval]", true},
-                           {"p, by Holm", true},
-                           {"tested over", false, false, true},
-                           {"seeds", true, false, true},
-                           {"note", false, true, true}},
-               .merged = 1};
-  for (const compare::RelationResult& result : claim.results) {
-    const compare::Comparison& c = result.comparison;
-    std::vector<TableCell> cells = {result.relation, one_trace ? "" : c.trace, test_text(result, false),
-                                    verdict_cell(result.verdict)};
-    if (c.outcome == compare::Outcome::skipped) {
-      cells.resize(10);
-    } else {
-      const auto [a, b] = c.means();
-      const char* kind = kinds.mixed && c.has_geometric_means() ? "geometric " : "";
-      for (const double mean : {a, b}) cells.emplace_back(kind + three_digits(mean));
-      const auto [ratio, interval] = c.effect();
-      cells.emplace_back(interval_text(ratio, interval.lo, interval.hi));
-      cells.emplace_back(short_number(c.p_adjusted));
-      cells.emplace_back(same_units ? "" : c.tested_over);
-      cells.emplace_back(c.seeds > 0 ? fmt::format("{}", c.seeds) : "");
-    }
-    cells.emplace_back(c.reason);
-    out.rows.push_back(std::move(cells));
+  using Result = compare::RelationResult;
+  // A cell that results without a comparison leave empty.
+  const auto compared = [](auto of) {
+    return [of](const Result& r) {
+      return r.comparison.outcome == compare::Outcome::skipped ? std::string() : std::string(of(r.comparison));
+    };
+  };
+  const auto mean = [kinds](const compare::Comparison& c, double value) {
+    return (kinds.mixed && c.has_geometric_means() ? "geometric " : "") + three_digits(value);
+  };
+  const auto ratio = [](const compare::Comparison& c) {
+    const auto [value, interval] = c.effect();
+    return interval_text(value, interval.lo, interval.hi);
+  };
+  return compact(filled<Result>(
+      {.title = "Tests", .merged = 1},
+      {{{"relation", false, true}, &Result::relation},
+       {{"trace", false, false, true}, [=](const Result& r) { return one_trace ? "" : r.comparison.trace; }},
+       {{"place"}, [](const Result& r) { return test_text(r, false); }},
+       {{"verdict"}, verdict_of_relation},
+       {{kinds.word + " a", true}, compared([=](const auto& c) { return mean(c, c.means().first); })},
+       {{kinds.word + " b", true}, compared([=](const auto& c) { return mean(c, c.means().second); })},
+       {{"a / b [adjusted 95 % interval]", true}, compared(ratio)},
+       {{"p, by Holm", true}, compared([](const auto& c) { return short_number(c.p_adjusted); })},
+       {{"tested over", false, false, true}, compared([=](const auto& c) { return same_units ? "" : c.tested_over; })},
+       {{"seeds", true, false, true},
+        compared([](const auto& c) { return c.seeds > 0 ? fmt::format("{}", c.seeds) : ""; })},
+       {{"note", false, true, true}, [](const Result& r) { return r.comparison.reason; }}},
+      claim.results));
+}
+
+constexpr double level_margin = 1.1;
+
+/// A value of one line of one drawing.
+struct ClaimPoint {
+  std::string place, line;
+  Budget budget;
+  double value, lo = NAN, hi = NAN;
+};
+
+double position_of(const Budget& budget) {
+  return budget.is_share() ? 100 * budget.share() : static_cast<double>(budget.resolve(0, 1));
+}
+
+template <class T>
+std::vector<T> distinct(const std::vector<ClaimPoint>& points, T ClaimPoint::*member) {
+  Distinct<T> values;
+  for (const ClaimPoint& point : points) values.add(point.*member);
+  return values.list();
+}
+
+Axis budget_axis(const std::vector<ClaimPoint>& points) {
+  Axis axis{.scale = Scale::log, .lo = INFINITY, .hi = 0, .title = "budget"};
+  for (const Budget& budget : distinct(points, &ClaimPoint::budget)) {
+    const double x = position_of(budget);
+    axis.lo = std::min(axis.lo, x / 1.12), axis.hi = std::max(axis.hi, x * 1.12);
+    axis.ticks.push_back({x, budget.text()});
   }
-  return compact(std::move(out));
+  std::ranges::stable_sort(axis.ticks, {}, &Tick::value);
+  return axis;
+}
+
+/// Includes the levels.
+Axis value_axis(const std::vector<ClaimPoint>& points, const std::string& title, const std::vector<double>& levels) {
+  std::vector<double> values;
+  for (const ClaimPoint& point : points) {
+    for (const double value : {point.value, point.lo, point.hi}) values.push_back(value);
+  }
+  Extent extent = log_extent(values);
+  for (const double level : levels)
+    extent = {std::min(extent.lo, level / level_margin), std::max(extent.hi, level * level_margin)};
+  return log_axis(extent, title);
+}
+
+ChartLine line_of(const std::vector<ClaimPoint>& points, const std::string& place, const std::string& name, int style) {
+  ChartLine line{.name = name, .style = style};
+  if (name.find(" / ") == name.npos) line.name = compare::configuration_of(name).method;  // else it is a ratio of two
+  line.detail = name.substr(line.name.size());
+  for (const ClaimPoint& p : points) {
+    if (p.place != place || p.line != name) continue;
+    line.points.push_back({position_of(p.budget), p.value, p.lo, p.hi,
+                           fmt::format("{}, {}: {}", name, p.budget, interval_text(p.value, p.lo, p.hi))});
+  }
+  std::ranges::stable_sort(line.points, {}, &ChartPoint::x);
+  return line;
+}
+
+/// One drawing per place, with the same axes and lines across at these levels.
+Figure figure_of(const std::vector<ClaimPoint>& points, const std::string& what, const std::string& caption,
+                 const std::vector<double>& levels) {
+  Figure figure{.title = what + " against budget", .caption = caption};
+  figure.numbers = {
+      .title = "Numbers", .columns = {{"place"}, {"line"}, {"budget"}, {what, true}}, .folded = true, .merged = 2};
+  const std::vector<std::string> lines = distinct(points, &ClaimPoint::line);
+  for (const std::string& place : distinct(points, &ClaimPoint::place)) {
+    LineChart chart{.title = place,
+                    .description = figure.title,
+                    .x = budget_axis(points),
+                    .y = value_axis(points, what, levels),
+                    .levels = levels,
+                    .apart = true};
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      chart.lines.push_back(line_of(points, place, lines[i], static_cast<int>(i)));
+      if (chart.lines.back().points.empty()) chart.lines.pop_back();
+    }
+    figure.drawings.push_back(draw(chart));
+  }
+  for (const ClaimPoint& p : points)
+    figure.numbers.rows.push_back({p.place, p.line, p.budget.text(), interval_text(p.value, p.lo, p.hi)});
+  return figure;
+}
+
+/// The metric of a claim, and the ratio of its two sides, against the budget: one drawing per place.
+std::vector<Block> claim_figures(const compare::ClaimResult& claim) {
+  std::vector<ClaimPoint> means, ratios;
+  const auto add_mean = [&](ClaimPoint point) {
+    const auto same = [&](const ClaimPoint& p) {
+      return p.place == point.place && p.line == point.line && p.budget == point.budget;
+    };
+    if (std::ranges::none_of(means, same)) means.push_back(std::move(point));
+  };
+  const auto other_trace = [&](const compare::RelationResult& r) {
+    return r.comparison.trace != claim.results.front().comparison.trace;
+  };
+  const bool several = std::ranges::any_of(claim.results, other_trace);
+  const bool geometric = std::ranges::all_of(claim.results, [](const compare::RelationResult& r) {
+    return r.comparison.outcome == compare::Outcome::skipped || r.comparison.has_geometric_means();
+  });
+  for (const compare::RelationResult& result : claim.results) {
+    compare::Comparison c = result.comparison;
+    if (c.outcome == compare::Outcome::skipped) continue;
+    c.run.clear();  // runs share a drawing
+    const std::string place = place_text(c, several);
+    const auto [a, b] = geometric ? c.means() : std::pair(c.test.mean_a, c.test.mean_b);
+    add_mean({place, c.a, c.budget_a, a});
+    add_mean({place, c.b, c.budget_b, b});
+    const auto [ratio, interval] = c.effect();
+    ratios.push_back({place, c.a + " / " + c.b, c.budget_a, ratio, interval.lo, interval.hi});
+  }
+  if (means.empty()) return {};
+  const compare::Comparison& one = claim.results.front().comparison;
+  const std::string source = fmt::format("{}. {}, {}.", claim.claim.text, one.model, one.trace);
+  std::vector<Block> out = {
+      figure_of(means, fmt::format("{}mean {}", geometric ? "geometric " : "", claim.claim.metric.name),
+                geometric
+                    ? "Geometric means over layers and texts of the means over queries and seeds, which the tests "
+                      "compare."
+                    : "Means over the queries and seeds that the tests compare.",
+                {}),
+      figure_of(ratios, "ratio", "Bars: adjusted 95 % interval over the units of the tests. Dashed line: equal.", {1})};
+  for (Block& block : out) {
+    Figure& figure = std::get<Figure>(block);
+    figure.alone = source + " " + figure.caption;
+  }
+  return out;
 }
 
 /// The verdict, then what it rests on.
@@ -215,11 +338,9 @@ std::vector<compare::ClaimResult> claims_in(const ReportTables& tables) {
   return out;
 }
 
-}  // namespace
-
-AnswerBlock claim_answer(std::span<const Published> published, const ReportTables& tables) {
+/// How many claims have which verdict, and the verdict on each of the first ones, the contradicted ones before others.
+AnswerBlock claim_answer(std::span<const Published> published, std::vector<compare::ClaimResult> results) {
   constexpr std::size_t most_claims = 6;
-  std::vector<compare::ClaimResult> results = claims_in(tables);
   std::string counts;
   const auto add = [&](std::ptrdiff_t n, std::string_view what) {
     if (n > 0) counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", n, what);
@@ -241,9 +362,13 @@ AnswerBlock claim_answer(std::span<const Published> published, const ReportTable
   return out;
 }
 
-std::vector<Block> published_blocks(std::span<const Published> published, const ReportTables& tables) {
+}  // namespace
+
+std::vector<Section> claim_sections(std::span<const Published> published, const ReportTables& tables) {
+  if (published.empty() && tables.claims.empty()) return {};
   std::vector<compare::ClaimResult> results = claims_in(tables);
-  std::vector<Block> blocks = {Heading{2, "Claims of the paper"}};
+  Section out{.title = "Claims of the paper", .answers = {claim_answer(published, results)}, .whole = true};
+  std::vector<Block>& blocks = out.blocks;
   for (const Published& p : published) {
     const auto result = std::ranges::find(results, p.claim, [](const compare::ClaimResult& r) { return r.claim.text; });
     if (result == results.end()) {
@@ -259,7 +384,7 @@ std::vector<Block> published_blocks(std::span<const Published> published, const 
     if (!p.why.empty()) blocks.push_back(Paragraph{"Possible reasons for differences: " + p.why + "."});
   }
   for (const compare::ClaimResult& result : results) add_verdict(blocks, result);
-  return blocks;
+  return {out};
 }
 
 }  // namespace kvbench::report

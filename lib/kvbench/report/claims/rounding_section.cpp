@@ -117,31 +117,27 @@ std::vector<std::string> sentences_of(const std::vector<const HeadRounding*>& la
 }
 
 DocTable table_of(const std::vector<const HeadRounding*>& heads, bool texts) {
-  DocTable table{.columns = {{"layer", true},
-                             {"kv head", true},
-                             {"text"},
-                             {"constant part", true},
-                             {"in channel", true},
-                             {"outliers"},
-                             {"q5_1 moves", true},
-                             {"q4_0", true},
-                             {"rotated", true},
-                             {"centred", true},
-                             {"kivi4", true},
-                             {"bits by token", true},
-                             {"rotated", true},
-                             {"by channel", true}}};
-  for (const HeadRounding* head : heads) {
-    const auto text = [](auto number) { return TableCell(fmt::format("{}", number)); };
-    const auto moved = [&](Family family, const char* method) { return percent(head->of(family, method).moved); };
-    table.rows.push_back({text(head->layer), text(head->kv_head), texts ? head->prompt : "", constant_text(head->keys),
-                          text(head->keys.channel), channels_text(head->keys.outliers), moved(Family::by_token, "q5_1"),
-                          moved(Family::by_token, "q4_0"), moved(Family::rotated, "q4_0"),
-                          moved(Family::centred, "q4_0"), moved(Family::by_channel, "kivi4"),
-                          bits_text(*head, Family::by_token), bits_text(*head, Family::rotated),
-                          bits_text(*head, Family::by_channel)});
-  }
-  return compact(std::move(table));
+  const auto moved = [](Family family, const char* method) {
+    return [=](const HeadRounding& head) { return percent(head.of(family, method).moved); };
+  };
+  const auto bits = [](Family family) { return [=](const HeadRounding& head) { return bits_text(head, family); }; };
+  return compact(filled<HeadRounding>(
+      {},
+      {{{"layer", true}, &HeadRounding::layer},
+       {{"kv head", true}, &HeadRounding::kv_head},
+       {{"text"}, [=](const HeadRounding& head) { return texts ? head.prompt : ""; }},
+       {{"constant part", true}, [](const HeadRounding& head) { return constant_text(head.keys); }},
+       {{"in channel", true}, [](const HeadRounding& head) { return std::to_string(head.keys.channel); }},
+       {{"outliers"}, [](const HeadRounding& head) { return channels_text(head.keys.outliers); }},
+       {{"q5_1 moves", true}, moved(Family::by_token, "q5_1")},
+       {{"q4_0", true}, moved(Family::by_token, "q4_0")},
+       {{"rotated", true}, moved(Family::rotated, "q4_0")},
+       {{"centred", true}, moved(Family::centred, "q4_0")},
+       {{"kivi4", true}, moved(Family::by_channel, "kivi4")},
+       {{"bits by token", true}, bits(Family::by_token)},
+       {{"rotated", true}, bits(Family::rotated)},
+       {{"by channel", true}, bits(Family::by_channel)}},
+      heads));
 }
 
 }  // namespace

@@ -17,9 +17,12 @@
 
 namespace kvbench::report {
 
-/// The section of a report: verdicts per claim, what the data refute, bounds next to measured values, and statements
-/// that were not tested.
-std::vector<Block> check_blocks(std::span<const CsvTable* const> tables);
+// Sections of a report; none where there are no such rows.
+
+/// Verdicts per claim, what the data refute, bounds next to measured values, and statements that were not tested.
+std::vector<Section> check_sections(std::span<const CsvTable* const> tables);
+/// One figure per run, trace and measure.
+std::vector<Section> measure_sections(std::span<const CsvTable* const> tables);
 
 /// One line per row, then check_findings().
 std::vector<Block> every_check(std::span<const evidence::CheckRow> rows);
@@ -27,9 +30,6 @@ std::vector<Block> every_check(std::span<const evidence::CheckRow> rows);
 std::vector<Block> check_summary(std::span<const evidence::CheckRow> rows);
 /// One page: what is violated, what holds, what is contradicted, and what could not be decided and what it would take.
 std::vector<Block> check_findings(std::span<const evidence::CheckRow> rows);
-
-/// One figure per run, trace and measure.
-std::vector<Block> measure_blocks(std::span<const CsvTable* const> tables);
 
 /// What the means of some comparisons are called, "geometric mean" or "mean"; mixed: some are geometric ones.
 struct MeanKinds {
@@ -48,9 +48,6 @@ std::vector<Block> comparison_blocks(std::span<const compare::Comparison> rows);
 /// "subgen is better in 5 of 8 groups, h2o in 1, 2 not distinguishable; Holm over 8 hypotheses at 5 %."
 std::string compare_summary(std::span<const compare::Comparison> rows);
 
-/// The metric of a claim, and the ratio of its two sides, against the budget: one drawing per place.
-std::vector<Block> claim_figures(const compare::ClaimResult& claim);
-
 /// A claim of a paper, and the rows that its numbers are compared with.
 struct Published {
   using Filter =
@@ -65,11 +62,8 @@ struct Published {
   std::string why;  ///< possible reasons for differences
 };
 
-/// How many claims have which verdict, and the verdict on each of the first ones, the contradicted ones before others.
-AnswerBlock claim_answer(std::span<const Published> published, const ReportTables& tables);
-
-/// The claims with their verdicts and tests; published numbers next to rows of replays, and next to means of measures
-/// over heads.
-std::vector<Block> published_blocks(std::span<const Published> published, const ReportTables& tables);
+/// The claims with their verdicts, figures and tests; published numbers next to rows of replays, and next to means of
+/// measures over heads. It answers how many claims have which verdict.
+std::vector<Section> claim_sections(std::span<const Published> published, const ReportTables& tables);
 
 }  // namespace kvbench::report

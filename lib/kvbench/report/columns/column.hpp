@@ -17,7 +17,6 @@
 #include <kvbench/core/enumeration.hpp>
 #include <kvbench/core/version.hpp>
 #include <kvbench/replay/metrics/info.hpp>
-#include <kvbench/report/text/cell.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
@@ -58,17 +57,6 @@ void check_limits(const CsvCell& cell, const Column<Row>& column) {
     cell.refuse(std::isinf(limits.hi) ? fmt::format("a number of at least {}", limits.lo)
                                       : fmt::format("a number from {} to {}", limits.lo, limits.hi));
 }
-
-/// The text of a value in a CSV: numbers as number_text(), enumerations by name.
-inline std::string value_text(const std::string& value) { return value; }
-inline std::string value_text(double value) { return number_text(value); }
-inline std::string value_text(const Budget& value) { return value.text(); }
-template <std::integral T>
-std::string value_text(T value) {
-  return std::to_string(value);
-}
-template <class T>
-requires std::is_enum_v<T> std::string value_text(T value) { return std::string(name_of(value)); }
 
 /// Sets a value from its text. An empty cell is "", NaN, 0 or no budget. Throws Error with file, line and column.
 inline void parse_value(const CsvCell& cell, std::string& value) { value = cell.text; }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -24,11 +25,6 @@ DocTable compact(DocTable table) {
   return table;
 }
 
-AnswerBlock without(AnswerBlock answer, const std::vector<std::string>& said) {
-  std::erase_if(answer.sentences, [&](const std::string& sentence) { return std::ranges::count(said, sentence) > 0; });
-  return answer;
-}
-
 std::optional<Figure> take_first_drawing(std::vector<Figure>& figures) {
   const auto drawn = std::ranges::find_if(figures, [](const Figure& figure) { return !figure.drawings.empty(); });
   if (drawn == figures.end()) return std::nullopt;
@@ -36,6 +32,12 @@ std::optional<Figure> take_first_drawing(std::vector<Figure>& figures) {
   first.drawings.resize(1);
   drawn->drawings.erase(drawn->drawings.begin());
   return first;
+}
+
+void name_source(std::vector<Block>& blocks, const std::string& source) {
+  for (Block& block : blocks) {
+    if (auto* const figure = std::get_if<Figure>(&block)) figure->alone = source + " " + figure->alone;
+  }
 }
 
 void append(std::vector<Block>& blocks, std::vector<Block> more) {
@@ -114,6 +116,74 @@ NamedDrawing find_drawing(const Document& document, const std::string& name) {
                 names_text(all));
   throw Error("--figure {}: {} figures have this in their names: {}; give more of the name", name, found.size(),
               names_text(found));
+}
+
+namespace {
+
+// The marks that tables print, and what captions say of them: a table for LaTeX or Markdown stands alone.
+
+/// Where a text of a table has the mark.
+enum class At { whole, begin, end, inside, title };
+
+struct TableMark {
+  At at;
+  std::string_view text, note;
+};
+
+constexpr TableMark table_marks[] = {
+    {At::inside,
+     "large: ", "large: the arithmetic mean is above 0.15 nats, where a prediction does not say how large damage is"},
+    {At::begin, "outside", "outside: the error of a layer is too large for any prediction, measure it"},
+    {At::begin, "tied, ", "tied: not distinguishable from the best"},
+    {At::begin, "not tested, ", "not tested: no test against the best"},
+    {At::end, "?", "?: not tested against the best"},
+    {At::whole, "reference", "reference: not ranked"},
+    {At::whole, "measure", "measure: not ranked, because it has no prediction"},
+    {At::whole, "not estimable", "not estimable: a few huge errors determine the mean"},
+    {At::whole, "too few queries", "too few queries: fewer than two blocks of them"},
+    {At::begin, "geometric ", "geometric: mean of the logarithms over layers and texts"},
+    {At::whole, "–", "–: no result"},
+    {At::title, "adjusted", "adjusted: for the number of comparisons, by Holm"},
+    {At::title, "95 % interval", "95 % interval: of the mean over more queries, documents and texts of this kind"},
+    {At::inside, " [", "in brackets: the 95 % interval of the mean"},
+};
+
+bool shows(const std::string& text, const TableMark& mark) {
+  switch (mark.at) {
+    case At::whole:
+      return text == mark.text;
+    case At::begin:
+      return text.starts_with(mark.text);
+    case At::end:
+      return text.size() > mark.text.size() && text.ends_with(mark.text);
+    default:
+      return text.find(mark.text) != text.npos;
+  }
+}
+
+/// Prose explains itself.
+bool shows(const DocTable& table, const TableMark& mark) {
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    if (mark.at == At::title && shows(table.columns[c].title, mark)) return true;
+    const auto in_cell = [&](const auto& row) { return c < row.size() && shows(row[c].text, mark); };
+    if (mark.at != At::title && c > 0 && !table.columns[c].prose && std::ranges::any_of(table.rows, in_cell))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<std::string> notes_of(const DocTable& table) {
+  std::vector<std::string> out;
+  const bool brackets_titled = std::ranges::any_of(
+      table.columns, [](const TableColumn& column) { return column.title.find("interval]") != std::string::npos; });
+  const bool intervals_titled = table.title.find("95 % interval") != std::string::npos;
+  for (const TableMark& mark : table_marks) {
+    const bool titled = (mark.text == " [" && brackets_titled) || (mark.at == At::title && intervals_titled);
+    if (!titled && shows(table, mark)) out.emplace_back(mark.note);
+  }
+  return out;
 }
 
 }  // namespace kvbench::report

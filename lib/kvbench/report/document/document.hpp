@@ -4,13 +4,17 @@
 // Drawings of a document by name.
 #pragma once
 
+#include <concepts>
+#include <functional>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include <kvbench/report/shapes/shape.hpp>
+#include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
 
@@ -24,6 +28,10 @@ struct TableCell {
   TableCell(std::string t = "", Tone how = Tone::plain, std::string sorted = "")
       : text(std::move(t)), tone(how), key(std::move(sorted)) {}
   TableCell(const char* t) : text(t) {}
+  /// A count, a budget, or the name of an enumerator.
+  template <class T>
+  requires(std::integral<T> || std::is_enum_v<T> || std::is_same_v<T, Budget>) TableCell(const T& value)
+      : text(value_text(value)) {}
 };
 
 struct TableColumn {
@@ -44,6 +52,29 @@ struct DocTable {
   bool paper = false;      ///< in LaTeX alone
   std::size_t merged = 0;  ///< number of first columns that show equal values in consecutive rows once
 };
+
+/// A column of a table about rows: its head, and the cell that a row has in it.
+template <class Row>
+struct RowColumn {
+  TableColumn head;
+  std::function<TableCell(const Row&)> cell;
+};
+
+/// The table with these columns, and a line for each of the rows, or of pointers to them.
+template <class Row>
+DocTable filled(DocTable table, const std::vector<RowColumn<Row>>& columns, const auto& rows) {
+  for (const RowColumn<Row>& column : columns) table.columns.push_back(column.head);
+  for (const auto& row : rows) {
+    auto& cells = table.rows.emplace_back();
+    for (const RowColumn<Row>& column : columns) {
+      if constexpr (std::is_pointer_v<std::remove_cvref_t<decltype(row)>>)
+        cells.push_back(column.cell(*row));
+      else
+        cells.push_back(column.cell(row));
+    }
+  }
+  return table;
+}
 
 /// The table without the columns that are empty in all rows.
 DocTable compact(DocTable table);
@@ -76,14 +107,20 @@ struct AnswerBlock {
 
 using Block = std::variant<Heading, Paragraph, DocTable, Figure, AnswerBlock>;
 
+/// A section of a page: what its rows answer, then its figure and its table; folded: all others.
+struct Section {
+  std::string title;
+  std::vector<AnswerBlock> answers = {};  ///< the sentences with which a page may open
+  bool whole = false;                     ///< a page opens with all of them
+  std::vector<Block> blocks = {};
+  bool folded = false;
+};
+
 struct Document {
   std::string title = "", description = "", made_by = "";
   std::vector<AnswerBlock> answers = {};  ///< shown first
   std::vector<Block> blocks = {};
 };
-
-/// The block without the sentences that were said before.
-AnswerBlock without(AnswerBlock answer, const std::vector<std::string>& said);
 
 /// A figure of the first drawing of all, which is taken from its figure; none where nothing is drawn.
 std::optional<Figure> take_first_drawing(std::vector<Figure>& figures);
@@ -91,6 +128,9 @@ std::optional<Figure> take_first_drawing(std::vector<Figure>& figures);
 /// What each mark in the cells of a table means, in the order of one list: "large: above ...". None for words that say
 /// it themselves.
 std::vector<std::string> notes_of(const DocTable& table);
+
+/// Puts the source before what the figures of the blocks say alone.
+void name_source(std::vector<Block>& blocks, const std::string& source);
 
 /// Appends.
 void append(std::vector<Block>& blocks, std::vector<Block> more);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/drawing/axis.hpp>
+#include <kvbench/report/drawing/charts.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -66,6 +66,21 @@ Extent log_extent(std::span<const double> values) {
   const auto power = [](double exponent) { return std::pow(10., std::clamp(exponent, -most_power, most_power)); };
   const double lo = power(logs.front() - margin), hi = power(logs.back() + margin);
   return lo < hi ? Extent{lo, hi} : lo < 1 ? Extent{lo, 10 * lo} : Extent{hi / 10, hi};
+}
+
+Axis linear_axis(double lo, double hi, std::string title) {
+  return {Scale::linear, lo, hi, linear_ticks(lo, hi), std::move(title)};
+}
+
+Axis log_axis(Extent extent, std::string title) {
+  return {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), std::move(title)};
+}
+
+Axis percent_axis(double least, double most, std::string title) {
+  const double margin = std::max(1.12, std::sqrt(4 * least / most));
+  Axis axis = log_axis({least / margin, most * margin}, std::move(title));
+  for (Tick& tick : axis.ticks) tick.label += tick.label.empty() ? "" : "%";
+  return axis;
 }
 
 }  // namespace kvbench::report

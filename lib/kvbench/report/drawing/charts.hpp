@@ -1,16 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 // Drawings of results: lines with intervals and their names at the end; values with intervals, one row each; coloured
-// cells; the exact attention of one query head, and below it the tokens that methods keep.
+// cells; the exact attention of one query head, and below it the tokens that methods keep. Their axes: range, ticks,
+// and values outside the range.
 #pragma once
 
 #include <cmath>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <kvbench/report/document/document.hpp>
-#include <kvbench/report/drawing/axis.hpp>
 
 namespace kvbench::report {
+
+enum class Scale { linear, log };
+
+struct Tick {
+  double value;
+  std::string label;  ///< "": a grid line without text
+};
+
+struct Axis {
+  Scale scale = Scale::linear;
+  double lo = 0, hi = 1;  ///< lo < hi; log: lo > 0
+  std::vector<Tick> ticks = {};
+  std::string title = "";
+
+  /// Position on the axis: 0 at lo, 1 at hi, outside [0, 1] for values outside [lo, hi]. -infinity for values <= 0 on a
+  /// log axis. NaN for NaN.
+  double at(double value) const;
+  bool shows(double value) const { return at(value) >= 0 && at(value) <= 1; }
+};
+
+struct Extent {
+  double lo, hi;
+};
+
+/// 1, 2 and 5 times the powers of ten within [lo, hi]. Over more than three decades only the powers of ten have labels,
+/// over more than eight decades only some of them. Over less than 0.7 decades: linear_ticks().
+std::vector<Tick> log_ticks(double lo, double hi);
+/// About `count` multiples of a step, which is 1, 2 or 5 times a power of ten.
+std::vector<Tick> linear_ticks(double lo, double hi, int count = 5);
+
+/// Range of a log axis that shows most of `values`: from the smallest to the largest positive finite value within
+/// Tukey's fences (1.5 interquartile ranges of the logarithms beyond the quartiles, and at least half a decade), plus a
+/// margin at both ends; always within [1e-307, 1e307]. Without the fences, a few huge or tiny values would compress all
+/// others into a line. [0.1, 1] where no value is positive and finite.
+Extent log_extent(std::span<const double> values);
+
+// Axes with their ticks.
+Axis linear_axis(double lo, double hi, std::string title);
+Axis log_axis(Extent extent, std::string title);
+/// The part of the full cache in percent, from least to most with a margin: at least a factor of four, so that costs
+/// that are nearly equal look so.
+Axis percent_axis(double least, double most, std::string title);
 
 struct ChartPoint {
   double x, y;
@@ -41,14 +84,11 @@ struct LineChart {
   std::vector<ChartLine> lines = {};
   std::vector<ChartPoint> frontier = {};  ///< joined by a strong line behind all others
   std::vector<double> levels = {};        ///< values of y that are marked by a line across: 1 where ratios are drawn
-  double vague_from = NAN;  ///< values of y from here on do not say how large what they stand for is: a grey area
-  bool apart = false;       ///< lines share their x values: shift them slightly so that intervals do not overlap
-  double width = 456;       ///< px
-  double plot_height = 250;
+  double vague_from = NAN;   ///< values of y from here on do not say how large what they stand for is: a grey area
+  bool apart = false;        ///< lines share their x values: shift them slightly so that intervals do not overlap
+  double width = 456;        ///< px
+  double plot_height = 250;  ///< at least; more where the names of the lines need it to stand below each other
 };
-
-/// Plot height at which the names of all lines fit below each other.
-double height_for_labels(const LineChart& chart);
 
 /// A point outside the axes, or one that a log axis cannot show, is drawn as a triangle at the edge; the label of its
 /// line gives the values.

@@ -70,13 +70,10 @@ class Plot {
     }
     right_ = c_.width - wide_fonts * widest - leader_length - 4;
     top_ = 26 + (c_.title.empty() ? 0 : plot_heading);
-    base_ = top_ + c_.plot_height;
-  }
-
-  double label_height() const {
-    double sum = 0;
-    for (const Label& label : labels_) sum += label.height();
-    return sum;
+    double names = 0;
+    for (const Label& label : labels_) names += label.height();
+    height_ = std::max(c_.plot_height, names);
+    base_ = top_ + height_;
   }
 
   Drawing drawing() {
@@ -96,7 +93,7 @@ class Plot {
 
  private:
   double x_of(double value) const { return plot_left + (right_ - plot_left) * std::clamp(c_.x.at(value), 0., 1.); }
-  double y_of(double value) const { return base_ - c_.plot_height * std::clamp(c_.y.at(value), 0., 1.); }
+  double y_of(double value) const { return base_ - height_ * std::clamp(c_.y.at(value), 0., 1.); }
 
   /// Horizontal shift of a line, so that intervals at equal x do not overlap.
   double shift(const ChartLine& line) const {
@@ -218,12 +215,10 @@ class Plot {
 
   const LineChart& c_;
   std::vector<Label> labels_;
-  double top_, right_, base_;
+  double top_, right_, height_, base_;
 };
 
 }  // namespace
-
-double height_for_labels(const LineChart& chart) { return Plot(chart).label_height(); }
 
 Drawing draw(const LineChart& chart) { return Plot(chart).drawing(); }
 

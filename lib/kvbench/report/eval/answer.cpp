@@ -3,26 +3,127 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/core/ordered_map.hpp>
+#include <kvbench/core/verdict.hpp>
+#include <kvbench/evidence/test.hpp>
+#include <kvbench/evidence/values.hpp>
 #include <kvbench/methods/engines.hpp>
+#include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/text/sentences.hpp>
-#include <kvbench/report/text/standing.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
 namespace {
 
-using eval::EvalRecord;
+double kl_over_texts(const DamageOf& one) {
+  return std::exp(one.mean_of([](const EvalRow& r) { return std::log(std::max(kl_of(r).mean, 1e-12)); }));
+}
+
+evidence::Values values_of(const DamageOf& one) {
+  evidence::Values out{.mean = kl_over_texts(one)};
+  for (const auto& [document, of_document] : one.kl)
+    out.places.sums.push_back(of_document), out.places.counts.push_back(1);
+  return out;
+}
+
+bool same_documents(const DamageOf& a, const DamageOf& b) {
+  constexpr auto document = &decltype(DamageOf::kl)::value_type::first;
+  return std::ranges::equal(a.kl, b.kl, {}, document, document);
+}
+
+bool is_damage_of_method(const EvalRow& r) {
+  return r.ok() && !r.layer && r.injection.mode == eval::Inject::all && !compare::is_baseline(r.method) &&
+         std::isfinite(kl_of(r).mean);
+}
+
+/// The configurations with rows on every text that compressed the most layers.
+std::vector<DamageOf> ranked(std::span<const RowsOfText> texts, const std::string& task, const Budget& budget) {
+  OrderedMap<std::string, DamageOf> found;
+  Index most = 0;
+  for (const RowsOfText& rows : texts) {
+    for (const EvalRow* r : rows) {
+      if (r->task != task || r->budget != budget || !is_damage_of_method(*r)) continue;
+      DamageOf& one = found[compare::label_of({r->method, r->params, {}})];
+      if (r->document == "all") {
+        one.of_texts.push_back(r);
+        most = std::max(most, r->compressed_layers);
+      } else {
+        one.kl[{static_cast<std::size_t>(&rows - texts.data()), r->document_sha256}] = kl_of(*r).mean;
+      }
+    }
+  }
+  std::vector<DamageOf> out;
+  for (auto& [name, one] : found.items()) {
+    const bool whole = std::ranges::all_of(one.of_texts, [&](auto* r) { return r->compressed_layers == most; });
+    if (one.of_texts.size() < texts.size() || !whole) continue;
+    one.name = name;
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+DamageStanding standing_of(std::vector<DamageOf> all, std::size_t texts) {
+  const evidence::PlaceSample documents{.rows = "documents"};
+  const evidence::Scale scale{.least = 1e-12};
+  std::vector<evidence::Values> values;
+  for (const DamageOf& one : all) values.push_back(values_of(one));
+  std::vector<const evidence::Values*> group;
+  for (const evidence::Values& one : values) group.push_back(&one);
+  const evidence::Best best = best_of(group, documents, scale);
+  std::vector<evidence::Pair> pairs;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const bool comparable = i != best.index && best.over_places && same_documents(all[i], all[best.index]);
+    pairs.push_back({values[i], values[best.index], comparable ? std::optional(documents) : std::nullopt});
+  }
+  DamageStanding out{.over_documents = best.over_places};
+  std::vector<evidence::Mark> marks;
+  for (const evidence::Test& test : test_group(pairs, {.scale = scale})) {
+    const std::size_t i = marks.size();
+    marks.push_back({.name = all[i].name, .mean = values[i].mean, .ratio = test.effect, .interval = test.interval});
+    if (best.over_places) marks[i].mean = std::exp(over_places(values[i], scale));
+    if (test.over == evidence::Test::Over::nothing) continue;
+    marks[i].tied = test.p_adjusted > decided_at;
+    marks[i].tested_over = test.tested_over + (texts > 1 ? fmt::format(" of {} texts", texts) : "");
+    out.factors.push_back(test.interval.hi / test.effect);
+  }
+  out.standing = evidence::standing_of(std::move(marks), best.index);
+  out.all = std::move(all);
+  return out;
+}
+
+}  // namespace
+
+std::vector<DamageStanding> damage_standings(std::span<const RowsOfText> texts) {
+  DistinctTexts tasks;
+  Distinct<Budget> budgets;
+  for (const RowsOfText& rows : texts) {
+    for (const EvalRow* r : rows) tasks.add(r->task), budgets.add(r->budget);
+  }
+  std::vector<DamageStanding> out;
+  for (const std::string& task : tasks.list()) {
+    for (const Budget& budget : budgets.list()) {
+      std::vector<DamageOf> all = ranked(texts, task, budget);
+      if (all.size() >= 2) out.push_back(standing_of(std::move(all), texts.size()));
+    }
+  }
+  return out;
+}
+
+namespace {
 
 /// ", and 5 of 6 right answers (6 with the full cache)"
 std::string answers_text(const DamageOf& one) {
   double answers = 0, right = 0, full = 0;
-  for (const EvalRecord* r : one.of_texts) {
+  for (const EvalRow* r : one.of_texts) {
     const auto count = static_cast<double>(r->answers);
     if (count > 0)
       answers += count, right += count * r->of(eval::damage("match")).mean,
@@ -34,10 +135,10 @@ std::string answers_text(const DamageOf& one) {
 
 /// "perplexity x 1.1, the same most probable token in 88 % of the predictions"
 std::string figures_text(const DamageOf& one) {
-  const double perplexity = one.mean_of([](const EvalRecord& r) { return r.of(eval::damage("nll_diff")).mean; });
+  const double perplexity = one.mean_of([](const EvalRow& r) { return r.of(eval::damage("nll_diff")).mean; });
   return fmt::format(
       "perplexity x {:.3g}, the same most probable token in {:.3g} % of the predictions{}", std::exp(perplexity),
-      100 * one.mean_of([](const EvalRecord& r) { return r.of(eval::damage("top1")).mean; }), answers_text(one));
+      100 * one.mean_of([](const EvalRow& r) { return r.of(eval::damage("top1")).mean; }), answers_text(one));
 }
 
 /// " 12 documents tell KL apart where it differs by a factor of about 1.5 or more.": the median over the methods of the
@@ -54,7 +155,7 @@ std::string wins_sentence(const std::vector<DamageOf>& all, std::size_t texts) {
   std::vector<std::pair<std::string, std::int64_t>> wins;
   for (const DamageOf& one : all) wins.emplace_back(one.name, 0);
   for (std::size_t text = 0; text < texts; ++text) {
-    const auto kl = [&](const DamageOf& one) { return one.of_texts[text]->of(eval::damage("kl_mean")).mean; };
+    const auto kl = [&](const DamageOf& one) { return kl_of(*one.of_texts[text]).mean; };
     ++wins[static_cast<std::size_t>(std::ranges::min_element(all, {}, kl) - all.begin())].second;
   }
   return fmt::format(" {}.", wins_text("KL", std::move(wins), static_cast<std::int64_t>(texts)));
@@ -82,7 +183,7 @@ std::string damage_sentence(const DamageStanding& at, std::size_t texts) {
 
 /// What the figures of formats that llama.cpp runs leave out; "" where no row has one.
 std::string llama_cpp_note(std::span<const RowsOfText> texts) {
-  const auto runs_there = [](const EvalRecord* r) {
+  const auto runs_there = [](const EvalRow* r) {
     return methods::runs_in(r->method, r->params).starts_with("llama.cpp");
   };
   const auto has_one = [&](const RowsOfText& rows) { return std::ranges::any_of(rows, runs_there); };
@@ -137,11 +238,98 @@ std::vector<TextsTogether> texts_together(std::span<const EvalSection> sections)
   return out;
 }
 
-AnswerBlock answer_over_texts(const TextsTogether& texts, const Predictions& predictions) {
-  AnswerBlock answer{texts.scope, damage_answers(texts.rows())};
-  if (answer.sentences.empty() || predictions.metrics.empty()) return answer;
-  for (std::string& sentence : prediction_sentences(predictions)) answer.sentences.push_back(std::move(sentence));
-  return answer;
+namespace {
+
+/// Rows over all documents and layers, by task, injection, budget and KL; rows without results last.
+std::vector<const EvalRow*> overall_records(std::span<const EvalRow> records) {
+  std::vector<const EvalRow*> out;
+  std::map<std::string, std::size_t> tasks;  // numbers in order of appearance
+  std::map<Budget, std::size_t> budgets;
+  for (const EvalRow& r : records) {
+    tasks.emplace(r.task, tasks.size()), budgets.emplace(r.budget, budgets.size());
+    if (r.document == "all" && !r.layer) out.push_back(&r);
+  }
+  std::ranges::stable_sort(out, {}, [&](const EvalRow* r) {
+    const bool ok = r->ok();
+    return std::tuple(tasks.at(r->task), r->injection, !ok, budgets.at(r->budget), ok ? kl_of(*r).mean : 0);
+  });
+  return out;
+}
+
+std::string injection_text(const eval::Injection& injection) {
+  return injection.layer < 0 ? std::string(name_of(injection.mode))
+                             : fmt::format("{} {}", name_of(injection.mode), injection.layer);
+}
+
+auto mean_of(eval::Damage figure) {
+  return [figure](const EvalRow& r) { return short_number(r.of(figure).mean); };
+}
+
+std::string match_text(const EvalRow& r) {
+  const double match = r.of(eval::damage("match")).mean;
+  if (std::isnan(match)) return "-";
+  return fmt::format("{} of {}", short_number(match), short_number(r.of(eval::damage("match_full")).mean));
+}
+
+/// The columns that a terminal shows, or those of them with these titles.
+std::vector<RowColumn<EvalRow>> columns_of(std::span<const std::string_view> titles = {}) {
+  std::vector<RowColumn<EvalRow>> columns = {
+      {{"task"}, &EvalRow::task},
+      {{"method"},
+       [](const EvalRow& r) { return r.params.empty() ? r.method : fmt::format("{} ({})", r.method, r.params); }},
+      {{"inject"}, [](const EvalRow& r) { return injection_text(r.injection); }},
+      {{"budget", true}, &EvalRow::budget},
+      {{"bytes/full", true}, [](const EvalRow& r) { return short_number(r.held()); }},
+      {{"KL", true}, mean_of(eval::damage("kl_mean"))},
+      {{"95% interval", true}, [](const EvalRow& r) { return short_interval(kl_of(r).lo, kl_of(r).hi); }},
+      {{"top-1", true}, mean_of(eval::damage("top1"))},
+      {{"nll diff", true}, mean_of(eval::damage("nll_diff"))},
+      {{"key nll diff", true}, mean_of(eval::damage("key_nll_diff"))},
+      {{"match", true}, match_text},
+      {{"verdict"}, [](const EvalRow& r) {
+         const bool answers = r.match_verdict != eval::Difference::not_measured;
+         return std::string(name_of(answers ? r.match_verdict : r.nll_verdict));
+       }}};
+  if (titles.empty()) return columns;
+  std::vector<RowColumn<EvalRow>> out;
+  for (const std::string_view title : titles)
+    out.push_back(*std::ranges::find(columns, title, [](const auto& column) { return column.head.title; }));
+  return out;
+}
+
+}  // namespace
+
+DocTable overall_table(std::span<const EvalRow> records) {
+  constexpr std::size_t names = 4;  // columns of a row without results, before its reason
+  const std::vector<const EvalRow*> rows = overall_records(records);
+  DocTable table = filled<EvalRow>({}, columns_of(), rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i]->ok()) continue;
+    table.rows[i].resize(names);
+    table.rows[i].emplace_back(fmt::format("{}: {}", name_of(rows[i]->status), rows[i]->reason));
+  }
+  return table;
+}
+
+std::vector<Block> brief_evaluation(const std::vector<std::string>& answers, std::span<const EvalRow> records,
+                                    const std::string& rest) {
+  constexpr std::size_t most = 5;
+  constexpr std::string_view titles[] = {"method", "KL", "95% interval", "top-1", "bytes/full"};
+  std::vector<Block> blocks;
+  for (const std::string& answer : answers) blocks.emplace_back(Paragraph{answer});
+  const std::vector<const EvalRow*> rows = overall_records(records);
+  std::vector<const EvalRow*> first;
+  std::ranges::copy_if(rows, std::back_inserter(first), [&](const EvalRow* r) {
+    return r->task == rows.front()->task && r->budget == rows.front()->budget && r->ok();
+  });
+  first.resize(std::min(first.size(), most));
+  if (!first.empty())
+    blocks.insert(blocks.begin() + (answers.empty() ? 0 : 1), filled<EvalRow>({}, columns_of(titles), first));
+  return shortened(std::move(blocks), [&](std::size_t shown) {
+    return rows.size() == shown
+               ? ""
+               : fmt::format("Not shown: {} of {} rows; see {}.", rows.size() - shown, rows.size(), rest);
+  });
 }
 
 }  // namespace kvbench::report

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/eval/figures.hpp>
+#include <kvbench/report/eval/section.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/eval/prediction.hpp>
-#include <kvbench/report/drawing/axis.hpp>
 #include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -79,9 +77,8 @@ Figure growth_figure(const EvalSection& section, const Budget& budget) {
     extent = {std::min(extent.lo, 0.9), std::max(extent.hi, 1.1)};
     chart.levels = {1};
     const auto end = static_cast<double>(last);
-    chart.x = {Scale::linear, 0, end, linear_ticks(0, end), "layer"};
-    chart.y = {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), "drift / errors added"};
-    chart.plot_height = std::max(chart.plot_height, height_for_labels(chart));
+    chart.x = linear_axis(0, end, "layer");
+    chart.y = log_axis(extent, "drift / errors added");
     figure.drawings.push_back(draw(chart));
   }
   return figure;
@@ -104,8 +101,8 @@ std::map<std::string, SingleLayers> single_layers(const EvalSection& section, co
       if (row->budget != budget || row->method == "exact" || row->injection.layer < 0) continue;
       SingleLayers& one = out[row->name()];
       if (one.first == nullptr) one.first = row;
-      if (row->document == "all") one.by_layer[row->injection.layer] = row->of(eval::damage("kl_mean")).mean;
-      one.sum[row->document] += row->of(eval::damage("kl_mean")).mean;
+      if (row->document == "all") one.by_layer[row->injection.layer] = kl_of(*row).mean;
+      one.sum[row->document] += kl_of(*row).mean;
     }
   }
   return out;
@@ -120,11 +117,10 @@ void add_additivity(const EvalSection& section, const std::string& task, const B
       for (const EvalRow* row : section.find(task, document, "all")) {
         if (row->name() != name || row->budget != budget) continue;
         // Runs with other numbers of documents have other documents.
-        if (row->document == "all" && row->documents == single.first->documents)
-          all = row->of(eval::damage("kl_mean")).mean;
+        if (row->document == "all" && row->documents == single.first->documents) all = kl_of(*row).mean;
         const auto sum = single.sum.find(row->document);
         if (row->document != "all" && sum != single.sum.end())
-          sums.push_back(sum->second), together.push_back(row->of(eval::damage("kl_mean")).mean);
+          sums.push_back(sum->second), together.push_back(kl_of(*row).mean);
       }
     }
     const auto sum = single.sum.find("all");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/eval/prediction.hpp>
+#include <kvbench/report/eval/section.hpp>
 
 #include <algorithm>
 #include <map>
@@ -8,9 +8,6 @@
 #include <fmt/format.h>
 
 #include <kvbench/compare/comparison.hpp>
-#include <kvbench/eval/prediction.hpp>
-#include <kvbench/report/eval/answer.hpp>
-#include <kvbench/report/eval/section.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
@@ -34,7 +31,7 @@ eval::PredictionGroup prediction_group(const EvalSection& section, const std::st
     return &(into.*values)[at->second];
   };
   for (const EvalRow* row : section.find(task, document, "all")) {
-    if (double* damage = value_of(*row, &eval::PredictionRow::damage)) *damage = row->of(eval::damage("kl_mean")).mean;
+    if (double* damage = value_of(*row, &eval::PredictionRow::damage)) *damage = kl_of(*row).mean;
   }
   for (const EvalRow* row : section.find(task, document, errors_of)) {
     if (double* error = value_of(*row, &eval::PredictionRow::error)) *error = error_of(*row, metric);
@@ -46,8 +43,7 @@ eval::PredictionGroup prediction_group(const EvalSection& section, const std::st
 
 /// The groups of all tasks of all sections: damage is compared within a task of a section only.
 std::vector<eval::PredictionGroup> prediction_groups(std::span<const EvalSection* const> sections,
-                                                     const std::string& metric) {
-  const std::string errors_of = error_injection(sections);
+                                                     const std::string& metric, const std::string& errors_of) {
   std::vector<eval::PredictionGroup> groups;
   for (const EvalSection* section : sections) {
     for (const std::string& task : section->tasks)
@@ -135,6 +131,15 @@ std::string best_sentence(const Predictions& all, std::span<const MetricPredicti
   return out + ".";
 }
 
+std::string error_injection(std::span<const EvalSection* const> sections) {
+  for (const EvalSection* section : sections) {
+    for (const std::string& task : section->tasks) {
+      if (section->find(task, "all", "none").size() < section->find(task, "all", "all").size()) return "all";
+    }
+  }
+  return "none";
+}
+
 }  // namespace
 
 double error_of(const EvalRow& row, const std::string& metric) {
@@ -145,23 +150,12 @@ double error_of(const EvalRow& row, const std::string& metric) {
   return info_of(*known).better == replay::Better::larger ? -value : std::abs(value);
 }
 
-std::string error_injection(const EvalSection& section) {
-  for (const std::string& task : section.tasks) {
-    if (section.find(task, "all", "none").size() < section.find(task, "all", "all").size()) return "all";
-  }
-  return "none";
-}
-
-std::string error_injection(std::span<const EvalSection* const> sections) {
-  const auto damaged = [](const EvalSection* section) { return error_injection(*section) == "all"; };
-  return std::ranges::any_of(sections, damaged) ? "all" : "none";
-}
-
 Predictions predictions_of(std::span<const EvalSection* const> sections) {
-  Predictions out;
-  const std::vector<eval::PredictionGroup> relative = prediction_groups(sections, std::string(relative_error));
+  Predictions out{.errors_of = error_injection(sections)};
+  const std::vector<eval::PredictionGroup> relative =
+      prediction_groups(sections, std::string(relative_error), out.errors_of);
   const auto add = [&](std::string name, std::string meaning) {
-    const std::vector<eval::PredictionGroup> groups = prediction_groups(sections, name);
+    const std::vector<eval::PredictionGroup> groups = prediction_groups(sections, name, out.errors_of);
     MetricPrediction metric{std::move(name), std::move(meaning), eval::predict(groups), {}, {}};
     if (metric.prediction.all.pairs == 0) return;
     const eval::Prediction reference = eval::predict(on_documents_of(groups, relative));
@@ -207,46 +201,37 @@ std::vector<std::string> prediction_sentences(const Predictions& all) {
   return out;
 }
 
-AnswerBlock eval_answer(const EvalSection& section, const Predictions& predictions) {
-  const RowsOfText rows = rows_of(section);
-  AnswerBlock answer{
-      fmt::format("{} on {}, {} tokens{}", section.model, section.text, section.context, section.distinction),
-      damage_answers(std::span(&rows, 1))};
-  for (std::string& sentence : prediction_sentences(predictions)) answer.sentences.push_back(std::move(sentence));
-  return answer;
-}
-
-DocTable prediction_table(const std::string& injection, const Predictions& predictions) {
-  DocTable table{.title = fmt::format("Attention metrics as predictors of KL (errors with --inject {})", injection),
-                 .columns = {{"metric"},
-                             {"pairs in the order of KL", true},
-                             {"close pairs", true},
-                             {"minus rel_err", true},
-                             {"close, minus rel_err", true},
-                             {"without one method", true, false, true},
-                             {"rank correlation", true, false, true},
-                             {"without one method", true, false, true},
-                             {"pairs, close", true},
-                             {"configurations", true, false, true},
-                             {"documents", true, false, true},
-                             {"meaning", false, true, true}},
-                 .folded = !predictions.tell(),
-                 .sortable = true};
-  for (const MetricPrediction& row : predictions.metrics) {
-    const eval::Prediction& p = row.prediction;
-    table.rows.push_back({row.metric, share_text(p.all), share_text(p.close),
-                          row.metric == relative_error ? "" : difference_text(row.over_rel_err),
-                          row.metric == relative_error ? "" : difference_text(row.over_rel_err_close),
-                          range_of(p.share_without_one), agreement_text(p.spearman, p.spearman_interval),
-                          range_of(p.spearman_without_one), fmt::format("{}, {}", p.all.pairs, p.close.pairs),
-                          fmt::format("{}", p.configurations), fmt::format("{}", p.documents), row.doc});
-  }
+DocTable prediction_table(const Predictions& predictions) {
+  using Row = MetricPrediction;
+  const auto is_relative = [](const Row& r) { return r.metric == relative_error; };
+  DocTable table = filled<Row>(
+      {.title = fmt::format("Attention metrics as predictors of KL (errors with --inject {})", predictions.errors_of),
+       .folded = !predictions.tell(),
+       .sortable = true},
+      {{{"metric"}, &Row::metric},
+       {{"pairs in the order of KL", true}, [](const Row& r) { return share_text(r.prediction.all); }},
+       {{"close pairs", true}, [](const Row& r) { return share_text(r.prediction.close); }},
+       {{"minus rel_err", true}, [=](const Row& r) { return is_relative(r) ? "" : difference_text(r.over_rel_err); }},
+       {{"close, minus rel_err", true},
+        [=](const Row& r) { return is_relative(r) ? "" : difference_text(r.over_rel_err_close); }},
+       {{"without one method", true, false, true},
+        [](const Row& r) { return range_of(r.prediction.share_without_one); }},
+       {{"rank correlation", true, false, true},
+        [](const Row& r) { return agreement_text(r.prediction.spearman, r.prediction.spearman_interval); }},
+       {{"without one method", true, false, true},
+        [](const Row& r) { return range_of(r.prediction.spearman_without_one); }},
+       {{"pairs, close", true},
+        [](const Row& r) { return fmt::format("{}, {}", r.prediction.all.pairs, r.prediction.close.pairs); }},
+       {{"configurations", true, false, true},
+        [](const Row& r) { return std::to_string(r.prediction.configurations); }},
+       {{"documents", true, false, true}, [](const Row& r) { return std::to_string(r.prediction.documents); }},
+       {{"meaning", false, true, true}, &Row::doc}},
+      predictions.metrics);
   const auto add_ceiling = [&](const char* name, const eval::Ceiling& ceiling, const char* meaning) {
     if (std::isnan(ceiling.all)) return;
-    std::vector<TableCell> cells(table.columns.size(), TableCell{""});
-    cells[0] = name, cells[1] = three_digits(ceiling.all), cells.back() = meaning;
-    if (!std::isnan(ceiling.close)) cells[2] = three_digits(ceiling.close);
-    table.rows.push_back(std::move(cells));
+    auto& cells = table.rows.emplace_back(table.columns.size());
+    cells[0] = name, cells[1] = three_digits(ceiling.all), cells[2] = three_digits(ceiling.close),
+    cells.back() = meaning;
   };
   add_ceiling("(KL, other half)", predictions.halves, "KL on one half of the documents, against KL on the other half");
   add_ceiling("(KL, other text)", predictions.other_texts, "KL on another text");

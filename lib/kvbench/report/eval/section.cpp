@@ -5,52 +5,56 @@
 #include <cmath>
 #include <iterator>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
-#include <kvbench/report/eval/figures.hpp>
-#include <kvbench/report/eval/prediction.hpp>
 #include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
 namespace {
 
-std::string short_cell(double value) { return std::isnan(value) ? "" : short_number(value); }
-
-std::string interval_cell(const eval::Estimate& value) { return interval_text(value.mean, value.lo, value.hi); }
-
 using RowList = std::vector<const EvalRow*>;
 
+/// A figure with its interval.
+auto interval_of(eval::Damage figure) {
+  return [figure](const EvalRow& row) {
+    const eval::Estimate& value = row.of(figure);
+    return interval_text(value.mean, value.lo, value.hi);
+  };
+}
+auto mean_alone(eval::Damage figure) {
+  return [figure](const EvalRow& row) {
+    const double mean = row.of(figure).mean;
+    return std::isnan(mean) ? "" : short_number(mean);
+  };
+}
+
+/// The columns by which tables name a configuration, before those of what they say of it.
+std::vector<RowColumn<EvalRow>> with_names(std::vector<RowColumn<EvalRow>> columns) {
+  std::vector<RowColumn<EvalRow>> out = {
+      {{"task"}, &EvalRow::task}, {{"method"}, &EvalRow::name}, {{"budget", true}, &EvalRow::budget}};
+  std::ranges::move(columns, std::back_inserter(out));
+  return out;
+}
+
 DocTable configuration_table(const std::string& title, const RowList& rows) {
-  DocTable table{.title = title,
-                 .columns = {{"task"},
-                             {"method"},
-                             {"budget", true},
-                             {"bytes/full", true},
-                             {"KL", true},
-                             {"KL p99", true, false, true},
-                             {"top-1", true},
-                             {"nll difference", true},
-                             {"key nll difference", true, false, true},
-                             {"nll verdict", false, false, true},
-                             {"match, full", true},
-                             {"match", true},
-                             {"harmful", true, false, true},
-                             {"beneficial", true, false, true},
-                             {"match verdict", false, false, true}},
-                 .sortable = true};
-  for (const EvalRow* row : rows) {
-    table.rows.push_back(
-        {row->task, row->name(), row->budget.text(), short_number(row->held()),
-         interval_cell(row->of(eval::damage("kl_mean"))), short_cell(row->of(eval::damage("kl_p99")).mean),
-         interval_cell(row->of(eval::damage("top1"))), interval_cell(row->of(eval::damage("nll_diff"))),
-         interval_cell(row->of(eval::damage("key_nll_diff"))), std::string(name_of(row->nll_verdict)),
-         short_cell(row->of(eval::damage("match_full")).mean), short_cell(row->of(eval::damage("match")).mean),
-         short_cell(row->of(eval::damage("harmful")).mean), short_cell(row->of(eval::damage("beneficial")).mean),
-         std::string(name_of(row->match_verdict))});
-  }
-  return compact(std::move(table));
+  return compact(filled<EvalRow>(
+      {.title = title, .sortable = true},
+      with_names({{{"bytes/full", true}, [](const EvalRow& row) { return short_number(row.held()); }},
+                  {{"KL", true}, interval_of(eval::damage("kl_mean"))},
+                  {{"KL p99", true, false, true}, mean_alone(eval::damage("kl_p99"))},
+                  {{"top-1", true}, interval_of(eval::damage("top1"))},
+                  {{"nll difference", true}, interval_of(eval::damage("nll_diff"))},
+                  {{"key nll difference", true, false, true}, interval_of(eval::damage("key_nll_diff"))},
+                  {{"nll verdict", false, false, true}, &EvalRow::nll_verdict},
+                  {{"match, full", true}, mean_alone(eval::damage("match_full"))},
+                  {{"match", true}, mean_alone(eval::damage("match"))},
+                  {{"harmful", true, false, true}, mean_alone(eval::damage("harmful"))},
+                  {{"beneficial", true, false, true}, mean_alone(eval::damage("beneficial"))},
+                  {{"match verdict", false, false, true}, &EvalRow::match_verdict}}),
+      rows));
 }
 
 /// Why tasks cannot discriminate, one sentence per task and reason.
@@ -66,24 +70,20 @@ std::vector<Block> discrimination(const EvalSection& section) {
 }
 
 DocTable fewer_layers_table(const EvalSection& section) {
-  DocTable table{
-      .title = "Not compared: configurations that compressed fewer layers",
-      .columns = {{"task"}, {"method"}, {"budget", true}, {"layers", true}, {"KL", true}, {"reason", false, true}},
-      .screen = true};
-  for (const EvalRow& row : section.fewer_layers)
-    table.rows.push_back({row.task, row.name(), row.budget.text(), fmt::format("{}", row.compressed_layers),
-                          interval_cell(row.of(eval::damage("kl_mean"))), row.reason});
-  return table;
+  return filled<EvalRow>({.title = "Not compared: configurations that compressed fewer layers", .screen = true},
+                         with_names({{{"layers", true}, &EvalRow::compressed_layers},
+                                     {{"KL", true}, interval_of(eval::damage("kl_mean"))},
+                                     {{"reason", false, true}, &EvalRow::reason}}),
+                         section.fewer_layers);
 }
 
 DocTable broken_table(const EvalSection& section) {
-  DocTable table{.title = "Configurations without results",
-                 .columns = {{"task"}, {"method"}, {"budget", true}, {"status"}, {"reason", false, true}},
-                 .screen = true};
-  for (const EvalRow& row : section.broken)
-    table.rows.push_back(
-        {row.task, row.name(), row.budget.text(), {std::string(name_of(row.status)), Tone::bad}, row.reason});
-  return table;
+  return filled<EvalRow>(
+      {.title = "Configurations without results", .screen = true},
+      with_names(
+          {{{"status"}, [](const EvalRow& row) { return TableCell(std::string(name_of(row.status)), Tone::bad); }},
+           {{"reason", false, true}, &EvalRow::reason}}),
+      section.broken);
 }
 
 RowList rows_of_tasks(const EvalSection& section) {
@@ -102,7 +102,7 @@ DocTable main_table(const EvalSection& section) {
   if (rows.empty()) return {};
   const Budget budget = main_budgets(budgets.list()).front();
   std::erase_if(rows, [&](const EvalRow* row) { return row->budget != budget; });
-  std::ranges::stable_sort(rows, {}, [](const EvalRow* row) { return row->of(eval::damage("kl_mean")).mean; });
+  std::ranges::stable_sort(rows, {}, [](const EvalRow* row) { return kl_of(*row).mean; });
   return configuration_table(
       fmt::format("Damage to the output at {}, task {}", budget_words(budget), section.tasks.front()), rows);
 }
@@ -123,7 +123,7 @@ Paragraph setting_paragraph(const EvalSection& section) {
 std::vector<Block> prediction_blocks(const EvalSection& section, const Predictions& predictions) {
   std::vector<Block> blocks;
   if (predictions.metrics.empty()) return blocks;
-  append_filled(blocks, prediction_figure(section, predictions.metrics.front().metric));
+  append_filled(blocks, prediction_figure(section, predictions));
   blocks.emplace_back(Paragraph{
       "Pairs: two methods at the same budget of the same task; their share that the metric puts in the same order as "
       "KL. Close pairs: those whose KL differs by a factor of 3 at most, between which a choice is difficult. "
@@ -132,43 +132,75 @@ std::vector<Block> prediction_blocks(const EvalSection& section, const Predictio
       "show how well KL itself, measured on other documents, orders the pairs. Metrics that only some methods have "
       "come after the others: their pairs are other ones. 'minus rel_err' is the share minus that of the relative "
       "error on the same pairs."});
-  blocks.emplace_back(prediction_table(error_injection(section), predictions));
+  blocks.emplace_back(prediction_table(predictions));
   return blocks;
 }
 
-/// What files of single figures say of all of them.
-std::string source_of(const EvalSection& section) {
-  return fmt::format("{} on {}, {} tokens, {}; {}.", section.model, section.text, section.context,
-                     layers_text(section.settings), budget_words(section.budgets));
-}
-
-}  // namespace
-
-std::vector<Block> eval_blocks(const EvalSection& section, const Predictions& predictions,
-                               const std::vector<std::string>& said) {
-  std::vector<Block> blocks = {
-      Heading{2, fmt::format("Damage to the output of {} on {}{}", section.model, section.text, section.distinction)}};
+/// Which methods change the output least, then which attention metric predicts damage best, and how well.
+Section section_of(const EvalSection& section) {
+  const EvalSection* const one = &section;
+  const RowsOfText rows = rows_of(section);
+  const Predictions predictions = predictions_of(std::span(&one, 1));
+  AnswerBlock answer{
+      fmt::format("{} on {}, {} tokens{}", section.model, section.text, section.context, section.distinction),
+      damage_answers(std::span(&rows, 1))};
+  std::ranges::move(prediction_sentences(predictions), std::back_inserter(answer.sentences));
+  Section out{
+      .title = fmt::format("Damage to the output of {} on {}{}", section.model, section.text, section.distinction),
+      .answers = {answer}};
   std::vector<Figure> figures = damage_figures(section);
-  std::vector<Block> more;
-  if (std::optional<Figure> first = take_first_drawing(figures)) blocks.emplace_back(*std::move(first));
-  append_filled(blocks, main_table(section));
-  append_filled(more, without(eval_answer(section, predictions), said));
+  if (std::optional<Figure> first = take_first_drawing(figures)) out.blocks.emplace_back(*std::move(first));
+  append_filled(out.blocks, main_table(section));
+  std::vector<Block> more, missing;
+  append_filled(more, std::move(answer));
   more.emplace_back(setting_paragraph(section));
   append(more, discrimination(section));
   for (Figure& figure : figures) append_filled(more, std::move(figure));
   append_filled(more, configuration_table("Damage to the output by configuration", rows_of_tasks(section)));
-  append_folded(blocks, "All tasks and budgets, and notes", std::move(more));
-  append_folded(blocks, "Which attention error predicts the damage", prediction_blocks(section, predictions));
-  append_folded(blocks, "By layer", depth_blocks(section));
-  std::vector<Block> missing;
+  append_folded(out.blocks, "All tasks and budgets, and notes", std::move(more));
+  append_folded(out.blocks, "Which attention error predicts the damage", prediction_blocks(section, predictions));
+  append_folded(out.blocks, "By layer", depth_blocks(section));
   append_filled(missing, fewer_layers_table(section));
   append_filled(missing, broken_table(section));
-  append_folded(blocks, "Configurations without results, or of fewer layers", std::move(missing));
-  for (Block& block : blocks) {
-    if (auto* const figure = std::get_if<Figure>(&block))
-      figure->alone = fmt::format("{} Bars: 95 % intervals over documents. {}", source_of(section), figure->alone);
+  append_folded(out.blocks, "Configurations without results, or of fewer layers", std::move(missing));
+  name_source(out.blocks,
+              fmt::format("{} on {}, {} tokens, {}; {}. Bars: 95 % intervals over documents.", section.model,
+                          section.text, section.context, layers_text(section.settings), budget_words(section.budgets)));
+  return out;
+}
+
+/// Where the methods stand; folded: how well metrics predict KL.
+Section section_of(const TextsTogether& texts) {
+  const Predictions predictions = predictions_of(texts.sections);
+  AnswerBlock answer{texts.scope, damage_answers(texts.rows())};
+  if (!answer.sentences.empty() && !predictions.metrics.empty())
+    std::ranges::move(prediction_sentences(predictions), std::back_inserter(answer.sentences));
+  Section out{.title = texts.scope, .answers = {answer}};
+  append_filled(out.blocks, standing_figure(texts));
+  std::vector<Block> more;
+  append_filled(more, std::move(answer));
+  if (!predictions.metrics.empty()) more.emplace_back(prediction_table(predictions));
+  append_folded(out.blocks, "Which attention error predicts the damage, and notes", std::move(more));
+  return out;
+}
+
+}  // namespace
+
+std::vector<Section> sections_of(std::span<const EvalSection> evaluations) {
+  std::vector<Section> out;
+  std::set<const EvalSection*> answered, drawn;
+  for (const TextsTogether& texts : texts_together(evaluations)) {
+    out.push_back(section_of(texts));
+    const auto is_figure = [](const Block& block) { return std::holds_alternative<Figure>(block); };
+    answered.insert(texts.sections.begin(), texts.sections.end());
+    if (std::ranges::any_of(out.back().blocks, is_figure)) drawn.insert(texts.sections.begin(), texts.sections.end());
   }
-  return blocks;
+  for (const EvalSection& section : evaluations) {
+    Section& one = out.emplace_back(section_of(section));
+    if (answered.contains(&section)) one.answers.clear();
+    one.folded = drawn.contains(&section);
+  }
+  return out;
 }
 
 }  // namespace kvbench::report

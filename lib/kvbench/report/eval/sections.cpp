@@ -13,8 +13,8 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/report/columns/tables.hpp>
-#include <kvbench/report/read/checked_rows.hpp>
-#include <kvbench/report/read/row_keys.hpp>
+#include <kvbench/report/read/rows.hpp>
+#include <kvbench/report/read/table_kind.hpp>
 #include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 

@@ -36,6 +36,9 @@ struct EvalSection {
   int style_of(const EvalRow& row) const;  ///< colour and marker of its method in all figures
 };
 
+/// Its KL, over tokens.
+inline const eval::Estimate& kl_of(const EvalRow& row) { return row.of(eval::damage("kl_mean")); }
+
 /// "all 30 layers", or "layers 0-2 of 30".
 std::string layers_text(const eval::EvalSettings& settings);
 

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <kvbench/report/text/cell.hpp>
+#include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
 

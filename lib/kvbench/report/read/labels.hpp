@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts by which results show methods, in place of names such as ./mine.py:farmean.
+// Texts by which results show methods, in place of names such as ./mine.py:farmean; a report about some of its methods.
 #pragma once
 
 #include <span>
@@ -43,5 +43,10 @@ class Labels {
   template <class Row>
   void apply_to(std::vector<Row>& rows) const;
 };
+
+/// Keeps the rows of these methods in the tables of replay, sweep and kveval, and removes those of these tables that
+/// have none. A name is METHOD, with all its parameters, or METHOD[PARAMS]. Other tables stay as they are. Throws Error
+/// for a name that no row has, with the names of the rows.
+void keep_methods(std::vector<CsvTable>& tables, const std::vector<std::string>& names);
 
 }  // namespace kvbench::report

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/read/table_kind.hpp>
 
+#include <cmath>
+#include <utility>
+
+#include <kvbench/core/error.hpp>
 #include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/read/rows.hpp>
 
 namespace kvbench::report {
+
 TableKind kind_of(const CsvTable& table) {
   if (table.has("claim_verdict")) {
     require_columns(table, claim_columns(), "a sweep of a file with claims");
@@ -30,6 +35,33 @@ TableKind kind_of(const CsvTable& table) {
       "{}: is not a table of kvbench; its header has none of the columns 'method' (replay and sweep), 'claim' "
       "(validate), 'kl_mean' (eval) and 'measure' (measures)",
       table.file);
+}
+
+std::vector<compare::ClaimResult> claims_of(const CsvTable& table) {
+  const RowReader<ClaimRow> read(table, claim_columns());
+  std::vector<compare::ClaimResult> claims;
+  for (const CsvRow& line : table.rows) {
+    ClaimRow row = read(line);
+    if (claims.empty() || claims.back().claim.text != row.claim.text)
+      claims.push_back({.claim = row.claim, .verdict = row.verdict});
+    if (!row.result) continue;
+    compare::Comparison& comparison = row.result->comparison;
+    if (!std::isnan(comparison.test.difference)) comparison.outcome = compare::Outcome::tied;  // compared
+    claims.back().results.push_back(std::move(*row.result));
+  }
+  return claims;
+}
+
+void require_number(const CsvTable& table, const CsvRow& row, std::string_view column) {
+  if (!std::isnan(table.number(row, column))) return;
+  throw Error("{}:{}: column '{}' holds '{}', and a row with status ok needs a number there", table.file, row.line,
+              column, table.text(row, column));
+}
+
+void require_numbers(const CsvTable& table, const CsvRow& row) {
+  for (const Column<eval::EvalRecord>& column : eval_columns()) {
+    if (column.value.needed && column.type == "number") require_number(table, row, column.key);
+  }
 }
 
 }  // namespace kvbench::report

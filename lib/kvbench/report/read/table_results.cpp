@@ -8,7 +8,6 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/input_file.hpp>
 #include <kvbench/report/columns/tables.hpp>
-#include <kvbench/report/read/checked_rows.hpp>
 #include <kvbench/report/read/table_kind.hpp>
 #include <kvbench/trace/guard/untrusted_file.hpp>
 

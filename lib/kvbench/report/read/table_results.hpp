@@ -10,7 +10,7 @@
 #include <kvbench/eval/eval_record.hpp>
 #include <kvbench/replay/records/record.hpp>
 #include <kvbench/replay/records/row.hpp>
-#include <kvbench/report/read/row_keys.hpp>
+#include <kvbench/report/read/rows.hpp>
 
 namespace kvbench::report {
 

@@ -18,7 +18,6 @@
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/report/replay/ranked_figure.hpp>
 #include <kvbench/report/text/sentences.hpp>
-#include <kvbench/report/text/standing.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {

@@ -13,7 +13,7 @@
 #include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/drawing/marks.hpp>
 #include <kvbench/report/replay/ranked_figure.hpp>
-#include <kvbench/report/replay/series.hpp>
+#include <kvbench/report/replay/sections.hpp>
 #include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -31,7 +31,6 @@ constexpr PlottedCost plotted_costs[] = {
      CostKind::read},
 };
 
-constexpr double least_span = 4;  // of the axis, so that costs that are nearly equal look so
 constexpr std::size_t most_named = 16;
 constexpr double page_width = 570;  // px: of the first drawing, which stands alone; a narrow screen has it whole
 
@@ -71,8 +70,7 @@ Axis error_axis(const std::vector<Series>& all) {
       if (says_size(*r)) values.insert(values.end(), {r->error_lo, r->error_hi});
     }
   }
-  const Extent extent = log_extent(values);
-  return {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), figure_of(all).axis()};
+  return log_axis(log_extent(values), figure_of(all).axis());
 }
 
 std::string tip(const Series& series, const ReplayRow& r) {
@@ -138,19 +136,7 @@ bool has_cost(const ReplayRow& r, const PlottedCost& cost) {
   return cost_of(r, cost) > least_cost && cost_of(r, cost) < most_cost;
 }
 
-/// Ticks at the budgets where they limit this cost, else round numbers.
-std::vector<Tick> cost_ticks(const BudgetGroup& budgets, const PlottedCost& cost, const Axis& axis) {
-  std::vector<Tick> ticks;
-  for (const Budget& budget : budgets) {
-    if (budget.cost() == cost.kind)
-      ticks.push_back({100 * budget.share(), fmt::format("{:.4g}%", 100 * budget.share())});
-  }
-  if (!ticks.empty()) return ticks;
-  ticks = log_ticks(axis.lo, axis.hi);
-  for (Tick& tick : ticks) tick.label += tick.label.empty() ? "" : "%";
-  return ticks;
-}
-
+/// With ticks at the budgets where they limit this cost.
 Axis cost_axis(const std::vector<Series>& all, const PlottedCost& cost, const BudgetGroup& budgets) {
   double lo = INFINITY, hi = 0;
   for (const Series& series : all) {
@@ -161,9 +147,13 @@ Axis cost_axis(const std::vector<Series>& all, const PlottedCost& cost, const Bu
     }
   }
   if (lo > hi) lo = hi = 100;
-  const double margin = std::max(1.12, std::sqrt(least_span * lo / hi));
-  Axis axis{Scale::log, lo / margin, hi * margin, {}, cost.x_title};
-  axis.ticks = cost_ticks(budgets, cost, axis);
+  Axis axis = percent_axis(lo, hi, cost.x_title);
+  std::vector<Tick> ticks;
+  for (const Budget& budget : budgets) {
+    if (budget.cost() == cost.kind)
+      ticks.push_back({100 * budget.share(), fmt::format("{:.4g}%", 100 * budget.share())});
+  }
+  if (!ticks.empty()) axis.ticks = std::move(ticks);
   return axis;
 }
 
@@ -217,7 +207,6 @@ LineChart chart_of(const std::vector<Series>& all, const PlottedCost& cost, cons
     if (all.size() > most_named && chart.lines.back().role == LineRole::beaten)
       chart.lines.back().role = LineRole::crowd;
   }
-  chart.plot_height = std::max(chart.plot_height, height_for_labels(chart));
   return chart;
 }
 

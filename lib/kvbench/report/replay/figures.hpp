@@ -9,7 +9,7 @@
 
 #include <kvbench/compare/query_results.hpp>
 #include <kvbench/report/document/document.hpp>
-#include <kvbench/report/replay/series.hpp>
+#include <kvbench/report/replay/sections.hpp>
 #include <kvbench/trace/reader.hpp>
 
 namespace kvbench::report {

@@ -8,11 +8,12 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/core/error.hpp>
 #include <kvbench/core/paired_test.hpp>
 #include <kvbench/core/statistics.hpp>
 #include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/drawing/marks.hpp>
-#include <kvbench/report/replay/series.hpp>
+#include <kvbench/report/replay/sections.hpp>
 #include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -84,25 +85,19 @@ double quantile_of(const std::vector<double>& sorted, int thousandths) {
   return sorted[static_cast<std::size_t>(std::lround(at))];
 }
 
-Axis axis_of(const std::vector<ChartLine>& lines) {
+Drawing finished(LineChart chart) {
   std::vector<double> values;
-  for (const ChartLine& line : lines) {
+  for (const ChartLine& line : chart.lines) {
     for (const ChartPoint& point : line.points) values.push_back(point.y);
   }
-  const Extent extent = log_extent(values);
-  return {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), "relative error of a query"};
-}
-
-Drawing finished(LineChart chart) {
-  chart.y = axis_of(chart.lines);
-  chart.plot_height = std::max(chart.plot_height, height_for_labels(chart));
+  chart.y = log_axis(log_extent(values), "relative error of a query");
   return draw(chart);
 }
 
 Drawing distribution(const std::vector<QueryErrors>& all) {
   LineChart chart{.title = "Distribution of the errors",
                   .description = "Share of the queries whose error is at most the value of the line",
-                  .x = {Scale::linear, 0, 100, linear_ticks(0, 100), "share of the queries with at most this error, %"},
+                  .x = linear_axis(0, 100, "share of the queries with at most this error, %"),
                   .width = 450,
                   .plot_height = 300};
   for (const QueryErrors& errors : all) {
@@ -135,7 +130,7 @@ Drawing course(const std::vector<QueryErrors>& all, const std::string& prompt, c
   if (!(first < last)) first -= 0.5, last = first + 1;
   return finished({.title = title,
                    .description = "Mean error of neighbouring queries against their position",
-                   .x = {Scale::linear, first, last, linear_ticks(first, last), "position of the query"},
+                   .x = linear_axis(first, last, "position of the query"),
                    .lines = std::move(lines),
                    .width = 450,
                    .plot_height = 300});
@@ -188,6 +183,174 @@ std::vector<Block> query_figures(const ReplaySection& section, const ReplayPart&
     blocks.emplace_back(std::move(figure));
   }
   return blocks;
+}
+
+namespace {
+
+constexpr std::size_t map_columns = 128, map_rows = 32;
+
+/// A query head of a raw file, and the configurations at one budget (of the first seed) with their series.
+struct MappedHead {
+  const compare::QueryResults* file;
+  std::size_t place;
+  std::vector<std::pair<const Series*, std::size_t>> configurations;  ///< in ascending order of the error
+};
+
+double mean_error(const compare::QueryResults& file, std::size_t place, std::size_t configuration) {
+  const auto values = file.read(place, configuration);
+  double sum = 0, count = 0;
+  if (!values || values->status != replay::Status::ok || values->dense) return NAN;
+  for (const double value : values->values) {
+    if (!std::isnan(value)) sum += value, count += 1;
+  }
+  return sum / count;
+}
+
+std::vector<std::pair<const Series*, std::size_t>> configurations_at(const Budget& budget,
+                                                                     const std::vector<Series>& all,
+                                                                     const compare::QueryResults& file) {
+  std::vector<std::pair<double, std::pair<const Series*, std::size_t>>> found;
+  for (const Series& series : all) {
+    const auto row = std::ranges::find(series.rows, budget, [](const ReplayRow* r) { return r->budget; });
+    if (series.reference || row == series.rows.end() || !(*row)->ok()) continue;
+    for (std::size_t c = 0; c < file.configurations().size(); ++c) {
+      const compare::QueryConfiguration& one = file.configurations()[c];
+      if (one.method != series.method || one.params != series.params || one.budget != budget) continue;
+      found.push_back({(*row)->error, {&series, c}});
+      break;
+    }
+  }
+  std::ranges::stable_sort(found, {}, [](const auto& item) { return item.first; });
+  std::vector<std::pair<const Series*, std::size_t>> out;
+  for (const auto& [error, item] : found) out.push_back(item);
+  return out;
+}
+
+/// The head with the largest error of the best configuration.
+std::optional<MappedHead> worst_head(const ReplaySection& section, const ReplayPart& part,
+                                     const std::vector<Series>& all, const Budget& budget,
+                                     std::span<const compare::QueryResults* const> files) {
+  std::optional<MappedHead> worst;
+  double largest = -1;
+  for (const compare::QueryResults* file : files) {
+    const auto configurations = configurations_at(budget, all, *file);
+    if (configurations.empty()) continue;
+    for (std::size_t p = 0; p < file->places().size(); ++p) {
+      const compare::QueryPlace& place = file->places()[p];
+      if (place.sha256 != part.sha256 || place.protocol != section.protocol) continue;
+      const double error = mean_error(*file, p, configurations[0].second);
+      if (error > largest) largest = error, worst = MappedHead{file, p, configurations};
+    }
+  }
+  return worst;
+}
+
+struct TracePlace {
+  const trace::PromptInfo* prompt;
+  const trace::LayerInfo* layer;
+};
+
+TracePlace find_place(const trace::TraceInfo& info, const compare::QueryPlace& place) {
+  const auto prompt = std::ranges::find(info.prompts, place.prompt, &trace::PromptInfo::id);
+  if (prompt != info.prompts.end()) {
+    const auto layer = std::ranges::find(prompt->layers, place.layer, &trace::LayerInfo::layer);
+    if (layer != prompt->layers.end()) return {&*prompt, &*layer};
+  }
+  throw Error("the trace has no prompt '{}' with layer {}, which the raw results have", place.prompt, place.layer);
+}
+
+/// The exact softmax row of a query over the tokens up to its position.
+std::vector<double> softmax_row(const trace::LayerInfo& layer, std::span<const float> query,
+                                std::span<const float> keys, std::int64_t position) {
+  const std::size_t d = query.size();
+  std::vector<double> row(static_cast<std::size_t>(position) + 1);
+  const std::size_t first =
+      layer.window > 0 && position >= layer.window ? static_cast<std::size_t>(position - layer.window + 1) : 0;
+  double most = -INFINITY, sum = 0;
+  for (std::size_t t = first; t < row.size(); ++t) {
+    double product = 0;
+    for (std::size_t k = 0; k < d; ++k) product += static_cast<double>(query[k]) * static_cast<double>(keys[t * d + k]);
+    row[t] = layer.scale * product;
+    if (layer.softcap > 0) row[t] = layer.softcap * std::tanh(row[t] / layer.softcap);
+    most = std::max(most, row[t]);
+  }
+  for (std::size_t t = first; t < row.size(); ++t) sum += row[t] = std::exp(row[t] - most);
+  for (std::size_t t = first; t < row.size(); ++t) row[t] /= sum;
+  return row;
+}
+
+std::size_t column_of(std::size_t token, std::size_t tokens) { return token * std::min(map_columns, tokens) / tokens; }
+
+/// [rows][columns] mean attention of the evaluated queries.
+void add_mass(const trace::Reader& reader, const compare::QueryPlace& place, AttentionMap& map) {
+  const auto [prompt, layer] = find_place(reader.info(), place);
+  const std::vector<float> keys = reader.read_head(*prompt, *layer, trace::Array::keys, place.kv_head);
+  const std::vector<float> queries = reader.read_head(*prompt, *layer, trace::Array::queries, place.query_head);
+  const auto d = static_cast<std::size_t>(reader.info().head_dim),
+             tokens = static_cast<std::size_t>(prompt->num_tokens);
+  const std::size_t count = place.positions.size(), rows = std::min(map_rows, count);
+  map.mass.assign(rows, std::vector<double>(std::min(map_columns, tokens), 0));
+  std::vector<double> sizes(rows, 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto at =
+        std::ranges::lower_bound(layer->query_positions, place.positions[i]) - layer->query_positions.begin();
+    const std::span query(queries.data() + static_cast<std::size_t>(at) * d, d);
+    const std::vector<double> row = softmax_row(*layer, query, keys, place.positions[i]);
+    for (std::size_t t = 0; t < row.size(); ++t) map.mass[i * rows / count][column_of(t, tokens)] += row[t];
+    ++sizes[i * rows / count];
+  }
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (double& value : map.mass[r]) value /= sizes[r];
+  }
+}
+
+/// The share of each column's tokens that the entries of a query head name, mean over the queries that they answer.
+std::vector<double> kept_shares(std::span<const compare::NamedTokens> tables, Index head, std::size_t tokens) {
+  std::vector<double> shares(std::min(map_columns, tokens), 0), sizes(shares.size(), 0);
+  for (std::size_t t = 0; t < tokens; ++t) ++sizes[column_of(t, tokens)];
+  for (const compare::NamedTokens& table : tables) {
+    for (Index i = 0; i < table.queries; ++i) {
+      for (const std::int32_t id : table.row(head, i)) {
+        if (id >= 0 && static_cast<std::size_t>(id) < tokens)
+          shares[column_of(static_cast<std::size_t>(id), tokens)] += 1 / static_cast<double>(table.queries);
+      }
+    }
+  }
+  for (std::size_t c = 0; c < shares.size(); ++c) shares[c] = std::min(1., shares[c] / sizes[c]);
+  return shares;
+}
+
+}  // namespace
+
+std::vector<Block> attention_figure(const ReplaySection& section, const ReplayPart& part,
+                                    const std::vector<Series>& all, std::span<const compare::QueryResults* const> files,
+                                    const trace::Reader& reader) {
+  const std::vector<Budget> budgets = main_budgets(budgets_of(part));
+  if (budgets.empty() || reader.sha256().substr(0, 12) != part.sha256) return {};
+  const std::optional<MappedHead> head = worst_head(section, part, all, budgets[0], files);
+  if (!head) return {};
+  const compare::QueryPlace& place = head->file->places()[head->place];
+  const trace::TraceInfo& info = reader.info();
+  AttentionMap map{
+      .title = fmt::format("Layer {}, query head {}, budget {}", place.layer, place.query_head, budgets[0]),
+      .description = "Exact attention of the queries of a head, and the tokens that methods keep",
+      .tokens = static_cast<double>(find_place(info, place).prompt->num_tokens)};
+  add_mass(reader, place, map);
+  for (const auto& [series, configuration] : head->configurations) {
+    const std::vector<compare::NamedTokens> tables = head->file->entries(head->place, configuration);
+    if (tables.empty()) continue;  // rows that are not ok have none
+    map.kept.push_back(
+        {series->name(), kept_shares(tables, place.query_head % info.group(), static_cast<std::size_t>(map.tokens))});
+  }
+  return {
+      Figure{.title = fmt::format("Attention{} of the head on which {} has its largest error",
+                                  map.kept.empty() ? "" : " and kept tokens", head->configurations[0].first->name()),
+             .drawings = {draw(map)},
+             .caption = std::string("Exact attention, one row per group of neighbouring queries from the first to "
+                                    "the last; the colours are logarithmic, from 0.0001 (faintest) to 1.") +
+                        (map.kept.empty() ? " The raw results have no kept tokens (--raw-outputs)."
+                                          : " Below: per method the share of the tokens that its entries name, "
+                                            "from none (faintest) to all.")}};
 }
 
 }  // namespace kvbench::report

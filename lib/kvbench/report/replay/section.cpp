@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,7 +18,6 @@
 #include <kvbench/report/replay/figures.hpp>
 #include <kvbench/report/replay/ranked_figure.hpp>
 #include <kvbench/report/replay/reason_groups.hpp>
-#include <kvbench/report/replay/series.hpp>
 #include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -104,67 +105,69 @@ TableCell standing(const Series& series, const ReplayRow& r, double lowest) {
 
 TableCell number_cell(double value) { return {three_digits(value), Tone::plain, sort_key(value)}; }
 
-void add_row(const Series& series, const ReplayRow& r, const std::string& part, double lowest, DocTable& table) {
-  const std::string interval = fmt::format("{} to {}", three_digits(r.error_lo), three_digits(r.error_hi));
-  std::vector<TableCell> cells = {series.name(),
-                                  part,
-                                  {r.budget.text(), Tone::plain, number_text(r.share)},
-                                  number_cell(r.error),
-                                  std::isnan(r.error_lo) ? (r.figure().is_of_heads() ? "too few queries" : "")
-                                  : r.is_outside()       ? "cannot be predicted"
-                                  : r.estimable()        ? interval
-                                                         : "not estimable"};
-  cells[3].text = mark_of(r) + cells[3].text;
-  for (const double value : {r.median, r.held(), r.read(), r.seconds, r.recall, r.geomean})
-    cells.push_back(number_cell(value));
-  cells.push_back(standing(series, r, lowest));
-  table.rows.push_back(std::move(cells));
-}
+/// A row of the table of methods.
+struct MethodRow {
+  const ReplayRow* row;
+  std::string name, part;
+  TableCell standing;
+};
 
 /// One row per configuration with results, budget by budget in ascending order of the error.
-void add_rows(const std::vector<Series>& all, const std::vector<Budget>& budgets, const std::string& part,
-              DocTable& table) {
+std::vector<MethodRow> method_rows(const std::vector<Series>& all, const std::vector<Budget>& budgets,
+                                   const std::string& part) {
   const std::map<Budget, double> lowest = lowest_errors(all);
-  std::map<Budget, std::vector<std::pair<const Series*, const ReplayRow*>>> by_budget;
-  for (const Series& series : all) {
-    for (const ReplayRow* r : series.rows) {
-      if (r->ok()) by_budget[r->budget].emplace_back(&series, r);
-    }
-  }
+  std::vector<MethodRow> out;
   for (const Budget& budget : budgets) {
-    auto& rows = by_budget[budget];
-    std::ranges::stable_sort(
-        rows, {}, [](const auto& row) { return std::pair(row.second->is_outside(), error_of(*row.second)); });
-    for (const auto& [series, r] : rows)
-      add_row(*series, *r, part, lowest.contains(budget) ? lowest.at(budget) : NAN, table);
+    const auto first = static_cast<std::ptrdiff_t>(out.size());
+    const double least = lowest.contains(budget) ? lowest.at(budget) : NAN;
+    for (const Series& series : all) {
+      for (const ReplayRow* r : series.rows) {
+        if (r->ok() && r->budget == budget) out.push_back({r, series.name(), part, standing(series, *r, least)});
+      }
+    }
+    std::ranges::stable_sort(out.begin() + first, out.end(), {},
+                             [](const MethodRow& m) { return std::pair(m.row->is_outside(), error_of(*m.row)); });
   }
+  return out;
 }
 
-constexpr std::size_t geometric_column = 10;
-
-DocTable method_table(replay::FigureNumber ranking) {
-  const std::string quantity(figure_of(ranking).quantity);
-  return {.title = fmt::format("Methods: {} and cost", quantity),
-          .columns = {{"method"},
-                      {"trace"},
-                      {"budget", true},
-                      {quantity, true},
-                      {"95 % interval", true},
-                      {"median", true, false, true},
-                      {"bytes held / full", true},
-                      {"bytes read / full", true, false, true},
-                      {"time, s", true, false, true},
-                      {"recall", true, false, true},
-                      {"geometric mean", true},
-                      {"times the best", true}},
-          .sortable = true};
+TableCell error_cell(const MethodRow& m) {
+  TableCell cell = number_cell(m.row->error);
+  cell.text = mark_of(*m.row) + cell.text;
+  return cell;
 }
 
-/// The table of methods without empty columns, whose ratios are those of geometric means where it has these.
-DocTable finished(DocTable table) {
-  const auto has = [](const std::vector<TableCell>& row) { return !row[geometric_column].text.empty(); };
-  if (std::ranges::any_of(table.rows, has)) table.columns.back().title = "times the best (geometric)";
-  return compact(std::move(table));
+TableCell interval_cell(const MethodRow& m) {
+  const ReplayRow& r = *m.row;
+  if (std::isnan(r.error_lo)) return r.figure().is_of_heads() ? "too few queries" : "";
+  if (r.is_outside()) return "cannot be predicted";
+  return r.estimable() ? fmt::format("{} to {}", three_digits(r.error_lo), three_digits(r.error_hi)) : "not estimable";
+}
+
+/// Without empty columns. The ratios are those of geometric means where it has these. `one_budget`: which the title
+/// states.
+DocTable method_table(const std::string& title, replay::FigureNumber ranking, const std::vector<MethodRow>& rows,
+                      bool one_budget = false) {
+  const auto number = [](auto of) { return [of](const MethodRow& m) { return number_cell(std::invoke(of, *m.row)); }; };
+  const auto budget = [=](const MethodRow& m) {
+    return one_budget ? TableCell() : TableCell(m.row->budget.text(), Tone::plain, number_text(m.row->share));
+  };
+  const bool geometric = std::ranges::any_of(rows, [](const MethodRow& m) { return !std::isnan(m.row->geomean); });
+  return compact(
+      filled<MethodRow>({.title = title, .sortable = true},
+                        {{{"method"}, &MethodRow::name},
+                         {{"trace"}, &MethodRow::part},
+                         {{"budget", true}, budget},
+                         {{std::string(figure_of(ranking).quantity), true}, error_cell},
+                         {{"95 % interval", true}, interval_cell},
+                         {{"median", true, false, true}, number(&ReplayRow::median)},
+                         {{"bytes held / full", true}, number(&ReplayRow::held)},
+                         {{"bytes read / full", true, false, true}, number(&ReplayRow::read)},
+                         {{"time, s", true, false, true}, number(&ReplayRow::seconds)},
+                         {{"recall", true, false, true}, number(&ReplayRow::recall)},
+                         {{"geometric mean", true}, number(&ReplayRow::geomean)},
+                         {{geometric ? "times the best (geometric)" : "times the best", true}, &MethodRow::standing}},
+                        rows));
 }
 
 /// Averages over texts: the prompts of the traces, the smallest budget first.
@@ -185,56 +188,50 @@ DocTable text_averages(const ReplaySection& section) {
       std::ranges::any_of(summaries, [](const compare::TextSummary& t) { return !std::isnan(t.interval.lo); });
   const replay::RankingFigure& figure =
       figure_of(summaries.empty() ? replay::FigureNumber{} : summaries.front().figure);
-  DocTable table{.title = fmt::format(
-                     "Averages over texts: geometric mean of {}{}", figure.quantities,
-                     intervals ? ", with the 95 % interval for another text" : " (too few texts for an interval)"),
-                 .columns = {{"method"},
-                             {"budget", true},
-                             {"texts", true},
-                             {std::string(figure.quantity), true},
-                             {"95 % interval", true},
-                             {"mean rank", true},
-                             {"wins", true}},
-                 .sortable = true};
-  for (const compare::TextSummary& t : summaries) {
-    const bool enough = !std::isnan(t.interval.lo);
-    table.rows.push_back(
-        {t.params.empty() ? t.method : t.method + " " + t.params,
-         t.budget.text(),
-         fmt::format("{}", t.texts),
-         {mark_of(figure_of(t.figure), t.error) + three_digits(t.error), Tone::plain, sort_key(t.error)},
-         enough ? fmt::format("{} to {}", three_digits(t.interval.lo), three_digits(t.interval.hi)) : "",
-         number_cell(t.mean_rank),
-         fmt::format("{}", t.wins)});
-  }
-  return compact(std::move(table));
+  using Average = compare::TextSummary;
+  return compact(filled<Average>(
+      {.title =
+           fmt::format("Averages over texts: geometric mean of {}{}", figure.quantities,
+                       intervals ? ", with the 95 % interval for another text" : " (too few texts for an interval)"),
+       .sortable = true},
+      {{{"method"}, [](const Average& t) { return t.params.empty() ? t.method : t.method + " " + t.params; }},
+       {{"budget", true}, &Average::budget},
+       {{"texts", true}, &Average::texts},
+       {{std::string(figure.quantity), true},
+        [](const Average& t) {
+          return TableCell(mark_of(figure_of(t.figure), t.error) + three_digits(t.error), Tone::plain,
+                           sort_key(t.error));
+        }},
+       {{"95 % interval", true},
+        [](const Average& t) {
+          if (std::isnan(t.interval.lo)) return std::string();
+          return fmt::format("{} to {}", three_digits(t.interval.lo), three_digits(t.interval.hi));
+        }},
+       {{"mean rank", true}, [](const Average& t) { return number_cell(t.mean_rank); }},
+       {{"wins", true}, &Average::wins}},
+      summaries));
 }
 
 /// One row per group of similar reasons.
 DocTable reasons(const std::vector<const replay::Record*>& rows, bool traces, const char* title) {
-  DocTable table{.title = title,
-                 .columns = {{"methods", false, true},
-                             {"budgets"},
-                             {"layers"},
-                             {"prompts"},
-                             {"traces"},
-                             {"rows", true},
-                             {"status"},
-                             {"reason", false, true}},
-                 .screen = true};
-  for (const ReasonGroup& group : reason_groups(rows)) {
-    const bool ok = group.status == replay::Status::ok;
-    table.rows.push_back({fmt::format("{}", fmt::join(group.methods, ", ")),
-                          fmt::format("{}", fmt::join(group.budgets, ", ")),
-                          fmt::format("{}", fmt::join(group.layers, ", ")),
-                          fmt::format("{}", fmt::join(group.prompts, ", ")),
-                          traces ? fmt::format("{}", fmt::join(group.traces, ", ")) : "",
-                          fmt::format("{}", group.rows),
-                          {ok ? "" : std::string(name_of(group.status)),
-                           group.status == replay::Status::failed ? Tone::bad : Tone::plain},
-                          group.reason});
-  }
-  return compact(std::move(table));
+  const auto joined = [](auto list) {
+    return [list](const ReasonGroup& group) { return fmt::format("{}", fmt::join(group.*list, ", ")); };
+  };
+  const auto status = [](const ReasonGroup& group) {
+    return TableCell(group.status == replay::Status::ok ? "" : std::string(name_of(group.status)),
+                     group.status == replay::Status::failed ? Tone::bad : Tone::plain);
+  };
+  const auto of_traces = [=](const ReasonGroup& group) { return traces ? joined(&ReasonGroup::traces)(group) : ""; };
+  return compact(filled<ReasonGroup>({.title = title, .screen = true},
+                                     {{{"methods", false, true}, joined(&ReasonGroup::methods)},
+                                      {{"budgets"}, joined(&ReasonGroup::budgets)},
+                                      {{"layers"}, joined(&ReasonGroup::layers)},
+                                      {{"prompts"}, joined(&ReasonGroup::prompts)},
+                                      {{"traces"}, of_traces},
+                                      {{"rows", true}, &ReasonGroup::rows},
+                                      {{"status"}, status},
+                                      {{"reason", false, true}, &ReasonGroup::reason}},
+                                     reason_groups(rows)));
 }
 
 /// Reasons of rows without results and notes on the others.
@@ -255,11 +252,10 @@ std::vector<Block> reason_tables(const ReplaySection& section) {
   return blocks;
 }
 
-/// The blocks that are shown at once, and the figures and tables that are folded, of all parts of a section.
-struct SectionBlocks {
+/// The blocks of a part that are shown at once, and those that are folded.
+struct PartBlocks {
   std::vector<Block> shown, figures, details;
-  DocTable all;
-  bool several = false;  ///< parts or budgets, of which `shown` has one each
+  std::vector<MethodRow> rows;  ///< at all budgets
 };
 
 /// ", 2 texts (genesis, code)", ", text genesis"; "" where no row is of one text.
@@ -289,77 +285,73 @@ std::string source_of(const ReplaySection& section, const ReplayPart& part, cons
                      section.protocol, budget_words(budgets));
 }
 
-/// Puts the source before what the figures from `first` on say alone.
-void name_source(std::vector<Block>& blocks, std::size_t first, const std::string& source) {
-  for (std::size_t i = first; i < blocks.size(); ++i) {
-    if (auto* const figure = std::get_if<Figure>(&blocks[i])) figure->alone = source + " " + figure->alone;
-  }
-}
-
-void add_part(const ReplaySection& section, const ReplayPart& part, const QueryFiles& files,
-              const std::vector<std::string>& said, SectionBlocks& into) {
-  const bool several = section.parts.size() > 1;
+/// `several`: its section has other parts.
+PartBlocks blocks_of(const ReplaySection& section, const ReplayPart& part, const QueryFiles& files, bool several) {
   const std::string name = several ? name_of(part) : "", of_part = several ? ": " + name : "";
   const std::vector<Series> all = series_of(part);
   const std::vector<Budget> budgets = budgets_of(part);
   const Shown shown = shown_of(all, budgets);
-  const std::string source = source_of(section, part, budgets);
-  const std::size_t firsts[] = {into.shown.size(), into.figures.size(), into.details.size()};
+  PartBlocks out;
   std::vector<Figure> figures = {cost_figure(shown.series, shown.budgets, of_part),
                                  error_figure(shown.series, shown.budgets, of_part)};
-  if (std::optional<Figure> first = take_first_drawing(figures)) into.shown.emplace_back(*std::move(first));
-  if (const std::vector<Budget> main = main_budgets(budgets); !main.empty()) {
-    DocTable table = method_table(part.ranked_by);
-    table.title = fmt::format("Methods at {}{}", budget_words(main.front()), of_part);
-    add_rows(all, {main.front()}, "", table);
-    for (auto& row : table.rows) row[2] = "";  // the budget, which the title states
-    append_filled(into.shown, finished(std::move(table)));
+  if (std::optional<Figure> first = take_first_drawing(figures)) out.shown.emplace_back(*std::move(first));
+  if (!budgets.empty()) {
+    const Budget main = main_budgets(budgets).front();
+    append_filled(out.shown, method_table(fmt::format("Methods at {}{}", budget_words(main), of_part), part.ranked_by,
+                                          method_rows(all, {main}, ""), true));
   }
-  append_filled(into.figures, without({scope_of(section, part), sentences_of(part, shown.budgets)}, said));
-  into.figures.emplace_back(Paragraph{introduction(section, part)});
-  if (!shown.note.empty()) into.figures.emplace_back(Paragraph{shown.note});
-  for (Figure& figure : figures) append_filled(into.figures, std::move(figure));
-  append_filled(into.figures, budget_table(all, budgets, of_part));
-  add_rows(all, budgets, name, into.all);
-  into.several |= several || budgets.size() > 1;
-  if (several) into.details.emplace_back(Paragraph{name});
-  const std::size_t before = into.details.size();
-  append(into.details, layer_figures(shown.series, shown.budgets));
-  append(into.details, head_figures(part));
-  append(into.details, query_figures(section, part, shown.series, files.raw));
+  out.rows = method_rows(all, budgets, name);
+  append_filled(out.figures, AnswerBlock{scope_of(section, part), sentences_of(part, shown.budgets)});
+  out.figures.emplace_back(Paragraph{introduction(section, part)});
+  if (!shown.note.empty()) out.figures.emplace_back(Paragraph{shown.note});
+  for (Figure& figure : figures) append_filled(out.figures, std::move(figure));
+  append_filled(out.figures, budget_table(all, budgets, of_part));
+  out.details = layer_figures(shown.series, shown.budgets);
+  append(out.details, head_figures(part));
+  append(out.details, query_figures(section, part, shown.series, files.raw));
   for (const trace::Reader* trace : files.traces)
-    append(into.details, attention_figure(section, part, shown.series, files.raw, *trace));
-  if (several && into.details.size() == before) into.details.pop_back();
-  name_source(into.shown, firsts[0], source), name_source(into.figures, firsts[1], source);
-  name_source(into.details, firsts[2], source);
+    append(out.details, attention_figure(section, part, shown.series, files.raw, *trace));
+  if (several && !out.details.empty()) out.details.insert(out.details.begin(), Paragraph{name});
+  for (auto* blocks : {&out.shown, &out.figures, &out.details}) name_source(*blocks, source_of(section, part, budgets));
+  return out;
+}
+
+Section section_of(const ReplaySection& section, const QueryFiles& files) {
+  Section out{.title = heading_of(section)};
+  std::vector<Block> figures, details, averages;
+  std::vector<MethodRow> rows;
+  const bool several = section.parts.size() > 1;
+  bool more = several;  // rows than those that are shown at once
+  for (const ReplayPart& part : section.parts) {
+    const std::vector<Budget> budgets = budgets_of(part);
+    AnswerBlock answer{scope_of(section, part), sentences_of(part, main_budgets(budgets))};
+    if (!answer.sentences.empty()) out.answers.push_back(std::move(answer));
+    PartBlocks blocks = blocks_of(section, part, files, several);
+    append(out.blocks, std::move(blocks.shown));
+    append(figures, std::move(blocks.figures));
+    append(details, std::move(blocks.details));
+    std::ranges::move(blocks.rows, std::back_inserter(rows));
+    more |= budgets.size() > 1;
+  }
+  if (more) {
+    const replay::FigureNumber ranking = section.parts.front().ranked_by;
+    append_filled(figures,
+                  method_table(fmt::format("Methods: {} and cost", figure_of(ranking).quantity), ranking, rows));
+  }
+  append_folded(out.blocks, "All budgets, costs and notes", std::move(figures));
+  append_folded(out.blocks, "By layer, head and query", std::move(details));
+  append_filled(averages, text_averages(section));
+  append_folded(out.blocks, "By text", std::move(averages));
+  append_folded(out.blocks, "Rows without results, and notes", reason_tables(section));
+  return out;
 }
 
 }  // namespace
 
-std::vector<AnswerBlock> main_answers(const ReplaySection& section) {
-  std::vector<AnswerBlock> answers;
-  for (const ReplayPart& part : section.parts) {
-    AnswerBlock answer{scope_of(section, part), sentences_of(part, main_budgets(budgets_of(part)))};
-    if (!answer.sentences.empty()) answers.push_back(std::move(answer));
-  }
-  return answers;
-}
-
-std::vector<Block> replay_blocks(const ReplaySection& section, const QueryFiles& files,
-                                 const std::vector<std::string>& said) {
-  SectionBlocks gathered;
-  gathered.all = method_table(section.parts.empty() ? replay::FigureNumber{} : section.parts.front().ranked_by);
-  for (const ReplayPart& part : section.parts) add_part(section, part, files, said, gathered);
-  std::vector<Block> blocks = {Heading{2, heading_of(section)}};
-  append(blocks, std::move(gathered.shown));
-  if (gathered.several) append_filled(gathered.figures, finished(std::move(gathered.all)));
-  append_folded(blocks, "All budgets, costs and notes", std::move(gathered.figures));
-  append_folded(blocks, "By layer, head and query", std::move(gathered.details));
-  std::vector<Block> averages;
-  append_filled(averages, text_averages(section));
-  append_folded(blocks, "By text", std::move(averages));
-  append_folded(blocks, "Rows without results, and notes", reason_tables(section));
-  return blocks;
+std::vector<Section> sections_of(std::span<const ReplaySection> replays, const QueryFiles& files) {
+  std::vector<Section> out;
+  for (const ReplaySection& section : replays) out.push_back(section_of(section, files));
+  return out;
 }
 
 }  // namespace kvbench::report

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <set>
 #include <tuple>
@@ -29,10 +28,7 @@ std::string times_best(const replay::Record& r) {
 
 namespace {
 
-struct Brief {
-  std::string title;
-  std::function<std::string(const replay::Record&)> text;
-};
+using Brief = RowColumn<replay::Record>;
 
 std::string interval_of(const replay::Record& r) {
   const replay::Summary& s = r.of(replay::Metric::rel_err);
@@ -48,32 +44,30 @@ std::string with_interval(const replay::RankingFigure& figure, const replay::Rec
   return fmt::format("{} ({})", number, short_interval(interval.lo, interval.hi));
 }
 
-constexpr std::size_t budget_column = 1;
+auto mean_of(replay::Metric metric) {
+  return [metric](const replay::Record& r) { return short_number(r.of(metric).mean); };
+}
 
 std::vector<Brief> first_columns() {
-  return {
-      {"method",
-       [](const replay::Record& r) {
-         return r.params.empty() ? r.method : fmt::format("{} ({})", r.method, r.params);
-       }},
-      {"budget", [](const replay::Record& r) { return r.budget.text(); }},
-      {"kept", [](const replay::Record& r) { return short_number(r.kept_tokens); }},
-      {"bytes/full", [](const replay::Record& r) { return short_number(r.bytes.of(CostKind::memory) / r.bytes.full); }},
-      {"read/full", [](const replay::Record& r) { return short_number(r.bytes.of(CostKind::read) / r.bytes.full); }},
-  };
+  return {{{"method"},
+           [](const replay::Record& r) {
+             return r.params.empty() ? r.method : fmt::format("{} ({})", r.method, r.params);
+           }},
+          {{"budget", true}, &replay::Record::budget},
+          {{"kept", true}, [](const replay::Record& r) { return short_number(r.kept_tokens); }},
+          {{"bytes/full", true}, [](const replay::Record& r) { return short_number(r.held()); }},
+          {{"read/full", true}, [](const replay::Record& r) { return short_number(r.read()); }}};
 }
 
 std::vector<Brief> last_columns() {
-  return {
-      {"geometric", [](const replay::Record& r) { return std::isnan(r.geomean) ? "-" : short_number(r.geomean); }},
-      {"times the best", times_best},
-      {"median", [](const replay::Record& r) { return short_number(r.of(replay::Metric::rel_err).p50); }},
-      {"p99", [](const replay::Record& r) { return short_number(r.of(replay::Metric::rel_err).p99); }},
-      {"recall", [](const replay::Record& r) { return short_number(r.of(replay::Metric::recall).mean); }},
-      {"mass", [](const replay::Record& r) { return short_number(r.of(replay::Metric::mass_recall).mean); }},
-      {"kept mass", [](const replay::Record& r) { return short_number(r.of(replay::Metric::kept_mass).mean); }},
-      {"ceiling", [](const replay::Record& r) { return short_number(r.of(replay::Metric::mass_ceiling).mean); }},
-  };
+  return {{{"geometric", true}, [](const replay::Record& r) { return short_number(r.geomean); }},
+          {{"times the best", true}, times_best},
+          {{"median", true}, [](const replay::Record& r) { return short_number(r.of(replay::Metric::rel_err).p50); }},
+          {{"p99", true}, [](const replay::Record& r) { return short_number(r.of(replay::Metric::rel_err).p99); }},
+          {{"recall", true}, mean_of(replay::Metric::recall)},
+          {{"mass", true}, mean_of(replay::Metric::mass_recall)},
+          {{"kept mass", true}, mean_of(replay::Metric::kept_mass)},
+          {{"ceiling", true}, mean_of(replay::Metric::mass_ceiling)}};
 }
 
 /// Whether `~` is shown after the error: the row is tied with the best and is not the best itself.
@@ -91,12 +85,11 @@ std::vector<Brief> columns_of(std::span<const replay::Record> records) {
     const auto has = [&](const replay::Record& r) { return !std::isnan(figure.mean(r)); };
     const bool is_error = &figure == &replay::figure_of({});
     if (is_error || std::ranges::any_of(records, has))
-      out.push_back(
-          {std::string(figure.heading()), [&figure](const replay::Record& r) { return with_interval(figure, r); }});
+      out.push_back({{std::string(figure.heading()), true},
+                     [&figure](const replay::Record& r) { return with_interval(figure, r); }});
     if (figure.is_prediction() && std::ranges::any_of(records, is_measured))
-      out.push_back(
-          {"measured KL", [=](const replay::Record& r) { return is_measured(r) ? short_number(r.kl.measured) : "-"; }});
-    if (is_error) out.push_back({"95% interval", interval_of});
+      out.push_back({{"measured KL", true}, [](const replay::Record& r) { return short_number(r.kl.measured); }});
+    if (is_error) out.push_back({{"95% interval", true}, interval_of});
   }
   std::ranges::move(last_columns(), std::back_inserter(out));
   return out;
@@ -104,7 +97,8 @@ std::vector<Brief> columns_of(std::span<const replay::Record> records) {
 
 /// That of the figure which ranks the row.
 std::size_t ranked_column(std::span<const Brief> columns, const replay::Record& r) {
-  const auto found = std::ranges::find_if(columns, [&](const Brief& c) { return c.title == r.figure().heading(); });
+  const auto found =
+      std::ranges::find_if(columns, [&](const Brief& c) { return c.head.title == r.figure().heading(); });
   return static_cast<std::size_t>(found - columns.begin());
 }
 
@@ -112,7 +106,7 @@ std::size_t ranked_column(std::span<const Brief> columns, const replay::Record& 
 void move_test(std::vector<Brief>& columns, const replay::Record& r) {
   if (r.figure().is_of_heads()) return;
   const auto at = columns.begin() + static_cast<std::ptrdiff_t>(ranked_column(columns, r)) + 1;
-  const auto test = std::ranges::find(columns, std::string_view("geometric"), &Brief::title);
+  const auto test = std::ranges::find(columns, "geometric", [](const Brief& c) { return c.head.title; });
   if (at < test) std::rotate(at, test, test + 2);
 }
 
@@ -120,35 +114,26 @@ bool of_several_traces(std::span<const replay::Record> records) {
   return std::ranges::any_of(records, [&](const replay::Record& r) { return r.sha256 != records.front().sha256; });
 }
 
-/// The cells of a row that is ok; else its name, budget, status and reason.
-std::vector<TableCell> cells_of(const replay::Record& r, std::span<const Brief> columns, bool ties) {
-  std::vector<TableCell> cells;
-  for (const Brief& column : columns) {
-    cells.emplace_back(column.text(r));
-    if (cells.size() > budget_column && r.status != replay::Status::ok) {
-      cells.emplace_back(fmt::format("{}: {}", name_of(r.status), r.reason));
-      break;
-    }
-  }
-  if (ties && r.status == replay::Status::ok) cells[ranked_column(columns, r)].text += has_tie(r) ? '~' : ' ';
-  return cells;
-}
-
-/// `traces`: rows begin with the trace.
+/// `traces`: rows begin with the trace. Of a row that is not ok: its names, its budget and its reason.
 DocTable table_of_records(std::span<const replay::Record> records, bool traces, bool layers) {
-  DocTable table;
   const bool ties = std::ranges::any_of(records, has_tie);
   std::vector<Brief> columns = columns_of(records);
   move_test(columns, records.front());
-  for (const Brief& column : columns) table.columns.push_back({column.title, !table.columns.empty()});
+  if (layers)
+    columns.insert(columns.begin() + 1,
+                   {{"layer"}, [](const replay::Record& r) { return r.layer ? fmt::format("{}", *r.layer) : "all"; }});
+  if (traces) columns.insert(columns.begin(), {{"trace"}, &replay::Record::trace});
+  const std::size_t names = 2 + (layers ? 1 : 0) + (traces ? 1 : 0);
+  DocTable table = filled<replay::Record>({}, columns, records);
   if (ties) table.columns[ranked_column(columns, records.front())].title += ' ';
-  if (layers) table.columns.insert(table.columns.begin() + 1, {"layer"});
-  if (traces) table.columns.insert(table.columns.begin(), {"trace"});
-  for (const replay::Record& r : records) {
-    std::vector<TableCell> cells = cells_of(r, columns, ties);
-    if (layers) cells.insert(cells.begin() + 1, r.layer ? fmt::format("{}", *r.layer) : "all");
-    if (traces) cells.insert(cells.begin(), r.trace);
-    table.rows.push_back(std::move(cells));
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const replay::Record& r = records[i];
+    if (r.status != replay::Status::ok) {
+      table.rows[i].resize(names);
+      table.rows[i].emplace_back(fmt::format("{}: {}", name_of(r.status), r.reason));
+    } else if (ties) {
+      table.rows[i][ranked_column(columns, r)].text += has_tie(r) ? '~' : ' ';
+    }
   }
   return table;
 }
@@ -200,22 +185,24 @@ std::vector<Block> rows_by_error(std::span<const replay::Record> records) {
 }
 
 std::optional<DocTable> averages_over_texts(std::span<const replay::Record> records) {
-  DocTable table{.columns = {{"over texts"},
-                             {"budget", true},
-                             {"texts", true},
-                             {"", true},
-                             {"95% interval", true},
-                             {"mean rank", true},
-                             {"wins", true}}};
-  for (const compare::TextSummary& t : compare::summarize_texts(records)) {
-    if (t.texts < 3) continue;
-    table.columns[3].title = figure_of(t.figure).heading();
-    table.rows.push_back({compare::label_of({t.method, t.params, {}}), t.budget.text(), fmt::format("{}", t.texts),
-                          mark_of(figure_of(t.figure), t.error) + short_number(t.error),
-                          short_interval(t.interval.lo, t.interval.hi), short_number(t.mean_rank),
-                          fmt::format("{}", t.wins)});
-  }
-  return table.rows.empty() ? std::nullopt : std::optional(std::move(table));
+  using Average = compare::TextSummary;
+  std::vector<Average> texts = compare::summarize_texts(records);
+  std::erase_if(texts, [](const Average& t) { return t.texts < 3; });
+  if (texts.empty()) return std::nullopt;
+  return filled<Average>(
+      {},
+      {{{"over texts"},
+        [](const Average& t) {
+          return compare::label_of({t.method, t.params, {}});
+        }},
+       {{"budget", true}, &Average::budget},
+       {{"texts", true}, &Average::texts},
+       {{std::string(figure_of(texts.back().figure).heading()), true},
+        [](const Average& t) { return mark_of(figure_of(t.figure), t.error) + short_number(t.error); }},
+       {{"95% interval", true}, [](const Average& t) { return short_interval(t.interval.lo, t.interval.hi); }},
+       {{"mean rank", true}, [](const Average& t) { return short_number(t.mean_rank); }},
+       {{"wins", true}, &Average::wins}},
+      texts);
 }
 
 }  // namespace kvbench::report

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building blocks of text tables.
+// Building blocks of text tables, and a cell of a CSV file that is read.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
+
+#include <kvbench/core/budget.hpp>
 
 namespace kvbench::report {
 
@@ -27,6 +32,17 @@ std::string csv_text(std::string field);
 
 /// Shortest decimal text that reads back as the same double; "" for NaN, "inf" for infinity.
 std::string number_text(double value);
+
+/// The text of a value in a CSV: numbers as number_text(), enumerations by name.
+inline std::string value_text(const std::string& value) { return value; }
+inline std::string value_text(double value) { return number_text(value); }
+inline std::string value_text(const Budget& value) { return value.text(); }
+template <std::integral T>
+std::string value_text(T value) {
+  return std::to_string(value);
+}
+template <class T>
+requires std::is_enum_v<T> std::string value_text(T value) { return std::string(name_of(value)); }
 
 /// Three significant digits; "-" for NaN.
 std::string short_number(double value);
@@ -67,5 +83,24 @@ std::size_t invalid_utf8(std::string_view text);
 
 /// Escapes a text for HTML and SVG, in content and in quoted attributes.
 std::string escape_xml(std::string_view text);
+
+/// The text of a cell and its place, which messages name.
+struct CsvCell {
+  const std::string& file;
+  std::size_t line;
+  std::string_view column;
+  const std::string& text;
+
+  /// NaN for an empty cell. Throws Error where the text is not a number.
+  double number() const;
+  /// A whole number from `lo` to `hi`, of at most 2^53; 0 for an empty cell. Throws Error: "..., which is not WHAT".
+  std::int64_t whole(double lo, double hi, std::string_view what) const;
+  /// Whole numbers from 0 to 2^53.
+  std::int64_t count() const { return whole(0, 9007199254740992.0, "a count"); }
+  /// Throws Error where the text is not a budget.
+  Budget budget() const;
+  /// Throws Error: "..., which is not WHAT".
+  [[noreturn]] void refuse(std::string_view what) const;
+};
 
 }  // namespace kvbench::report

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/eval/figures.hpp>
+#include <kvbench/report/eval/section.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -8,26 +8,23 @@
 
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/core/statistics.hpp>
+#include <kvbench/methods/registry.hpp>
 #include <kvbench/report/drawing/charts.hpp>
-#include <kvbench/report/eval/prediction.hpp>
+#include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 
 namespace kvbench::report {
 namespace {
 
-Axis log_axis(const std::vector<double>& values, const std::string& title) {
-  const Extent extent = log_extent(values);
-  return {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), title};
-}
-
-Axis linear_axis(const std::vector<double>& values, const std::string& title) {
+/// Includes 0.
+Axis axis_from_zero(const std::vector<double>& values, const std::string& title) {
   double lo = 0, hi = 0;
   for (const double value : values) {
     if (std::isfinite(value)) lo = std::min(lo, value), hi = std::max(hi, value);
   }
   const double margin = hi > lo ? 0.05 * (hi - lo) : 0.5;
   lo -= lo < 0 ? margin : 0, hi += margin;
-  return {Scale::linear, lo, hi, linear_ticks(lo, hi), title};
+  return linear_axis(lo, hi, title);
 }
 
 /// One line per method; x, y and the interval of y by functions of a row.
@@ -81,15 +78,6 @@ constexpr PlottedDamage plotted_damage[] = {
      Scale::linear},
 };
 
-Axis percent_axis(const std::vector<double>& values) {
-  const auto [lo, hi] = std::ranges::minmax(values);
-  const double margin = std::max(1.12, std::sqrt(4 * lo / hi));  // at least a factor of four
-  Axis axis{Scale::log, lo / margin, hi * margin, log_ticks(lo / margin, hi * margin),
-            "bytes held / bytes of the full cache"};
-  for (Tick& tick : axis.ticks) tick.label += tick.label.empty() ? "" : "%";
-  return axis;
-}
-
 /// NaN for what no cache can be, which an axis could not show.
 double percent_held(const EvalRow& row) {
   const double percent = 100 * row.held();
@@ -112,11 +100,6 @@ LineChart chart_of_kl(const EvalSection& section, const std::string& task, const
           .lines = method_lines(section, section.find(task, "all", "all"), x, point_of(eval::damage("kl_mean")))};
 }
 
-void finish_chart(LineChart& chart, Figure& figure) {
-  chart.plot_height = std::max(chart.plot_height, height_for_labels(chart));
-  figure.drawings.push_back(draw(chart));
-}
-
 }  // namespace
 
 std::vector<Figure> damage_figures(const EvalSection& section) {
@@ -135,24 +118,26 @@ std::vector<Figure> damage_figures(const EvalSection& section) {
           .apart = true};
       if (kind.scale == Scale::linear) chart.levels = {0};
       if (chart.lines.empty()) continue;
-      chart.x = percent_axis(x_values(chart.lines));
+      const auto [least, most] = std::ranges::minmax(x_values(chart.lines));
+      chart.x = percent_axis(least, most, "bytes held / bytes of the full cache");
       const std::vector<double> values = y_values(chart.lines);
-      chart.y = kind.scale == Scale::log ? log_axis(values, kind.y_title) : linear_axis(values, kind.y_title);
-      finish_chart(chart, figure);
+      chart.y =
+          kind.scale == Scale::log ? log_axis(log_extent(values), kind.y_title) : axis_from_zero(values, kind.y_title);
+      figure.drawings.push_back(draw(chart));
     }
     if (!figure.drawings.empty()) figures.push_back(std::move(figure));
   }
   return figures;
 }
 
-Figure prediction_figure(const EvalSection& section, const std::string& metric) {
+Figure prediction_figure(const EvalSection& section, const Predictions& predictions) {
+  const std::string& metric = predictions.metrics.front().metric;
   Figure figure{.title = "Attention error and damage",
                 .caption = fmt::format("One point per configuration, lines join the budgets of a method: {} against "
                                        "KL. If the metric predicted damage, all points would lie on one rising curve.",
                                        metric)};
-  const std::string errors_of = error_injection(section);
   for (const std::string& task : section.tasks) {
-    const std::vector<const EvalRow*> errors = section.find(task, "all", errors_of);
+    const std::vector<const EvalRow*> errors = section.find(task, "all", predictions.errors_of);
     const auto error = [&](const EvalRow& damage) {
       const auto same = std::ranges::find_if(
           errors, [&](const EvalRow* row) { return row->name() == damage.name() && row->budget == damage.budget; });
@@ -162,9 +147,9 @@ Figure prediction_figure(const EvalSection& section, const std::string& metric) 
     if (chart.lines.empty()) continue;
     const std::vector<double> x = x_values(chart.lines);
     const double least = *std::ranges::min_element(x);  // metrics that are better when higher are negative errors
-    chart.x = least > 0 ? log_axis(x, metric) : linear_axis(x, (least < 0 ? "-" : "") + metric);
-    chart.y = log_axis(y_values(chart.lines), "KL, nats");
-    finish_chart(chart, figure);
+    chart.x = least > 0 ? log_axis(log_extent(x), metric) : axis_from_zero(x, (least < 0 ? "-" : "") + metric);
+    chart.y = log_axis(log_extent(y_values(chart.lines)), "KL, nats");
+    figure.drawings.push_back(draw(chart));
   }
   return figure;
 }
@@ -186,11 +171,11 @@ Figure predicted_figure(const EvalSection& section, const PredictedByName& predi
         if (point.y > 0 && point.y < replay::largest_predicted) small.push_back(point.x / point.y);
       }
     }
-    chart.x = log_axis(values, fmt::format("KL predicted from {}, nats", trace));
-    chart.y = log_axis(values, "KL measured in the model, nats");
+    chart.x = log_axis(log_extent(values), fmt::format("KL predicted from {}, nats", trace));
+    chart.y = log_axis(log_extent(values), "KL measured in the model, nats");
     chart.frontier = {{chart.x.lo, chart.x.lo}, {chart.x.hi, chart.x.hi}};
     chart.width = 680, chart.plot_height = 420;
-    finish_chart(chart, figure);
+    figure.drawings.push_back(draw(chart));
   }
   figure.caption =
       "One point per configuration, lines join the budgets of a method; bars: the 95 % interval of the measured KL "
@@ -199,6 +184,67 @@ Figure predicted_figure(const EvalSection& section, const PredictedByName& predi
     figure.caption += fmt::format(" Below {} nats, predicted / measured is {} in the median of {} configurations.",
                                   replay::largest_predicted, three_digits(quantile(small, 0.5)), small.size());
   figure.alone = fmt::format("{} on {}, {} tokens. {}", section.model, section.text, section.context, figure.caption);
+  return figure;
+}
+
+namespace {
+
+DotRow dot_of(const evidence::Mark& mark, const DamageOf& one, const EvalSection& section) {
+  const EvalRow& row = *one.of_texts.front();
+  const int own = section.style_of(row);
+  const std::string family(methods::family_of(row.method));
+  const char* tie = mark.tied == true ? ", not told from the best" : "";
+  return {.name = mark.name,
+          .group = marks::is_own(own) ? mark.name : family,
+          .style = marks::is_own(own) ? own : marks::family_style(family),
+          .value = mark.ratio,
+          .lo = mark.interval.lo,
+          .hi = mark.interval.hi,
+          .text = short_number(mark.mean) + (mark.tied == true ? " ~" : ""),
+          .tip = fmt::format("{}: KL {}, {} times that of the best{}", mark.name, short_number(mark.mean),
+                             interval_text(mark.ratio, mark.interval.lo, mark.interval.hi), tie)};
+}
+
+/// The range of the ratios, with those ends of intervals that are within a factor of ten of it: of few documents,
+/// intervals over many decades would press all ratios into a point.
+Extent extent_of(const std::vector<DotRow>& rows) {
+  constexpr double reach = 10;
+  std::vector<double> values{1};
+  for (const DotRow& row : rows) values.push_back(row.value);
+  const auto [lo, hi] = log_extent(values);
+  for (const DotRow& row : rows) {
+    if (!(row.value >= lo && row.value <= hi)) continue;
+    for (const double end : {row.lo, row.hi}) {
+      if (std::isfinite(end)) values.push_back(std::clamp(end, lo / reach, hi * reach));
+    }
+  }
+  return log_extent(values);
+}
+
+Drawing dots_of(const DamageStanding& at, const EvalSection& section) {
+  const EvalRow& row = *at.best().of_texts.front();
+  DotPlot plot{.title = fmt::format("KL on the task {} at {}", row.task, budget_words(row.budget)),
+               .description = "KL of each method, relative to the best, in ascending order"};
+  for (const evidence::Mark* mark : at.standing.ranked())
+    plot.rows.push_back(dot_of(*mark, at.all[mark->row], section));
+  plot.x = log_axis(extent_of(plot.rows), "KL, times that of the best method");
+  return draw(plot);
+}
+
+}  // namespace
+
+Figure standing_figure(const TextsTogether& texts) {
+  Figure figure{.title = "Where the methods stand: " + texts.scope,
+                .caption =
+                    "KL relative to that of the best method, with the intervals of the tests against it over the "
+                    "documents of all texts, adjusted for the number of methods; right: geometric mean KL in "
+                    "nats, ~: not told from the best. An interval that reaches the edge goes on beyond it."};
+  figure.alone = fmt::format(
+      "{}, {} tokens. Bars: adjusted 95 % intervals; right: geometric mean KL in nats; ~: not told "
+      "from the best.",
+      texts.scope, texts.sections.front()->context);
+  for (const DamageStanding& at : damage_standings(texts.rows()))
+    figure.drawings.push_back(dots_of(at, *texts.sections.front()));
   return figure;
 }
 
