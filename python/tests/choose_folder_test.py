@@ -58,6 +58,12 @@ class Folder(PackageTest):
         return {str(path.relative_to(folder)): path.read_bytes() for pattern in ("measured/*", "answer-*/answer.md")
                 for path in sorted(folder.glob(pattern))}
 
+    def test_a_failure_of_the_disk_names_the_file(self):
+        full = OSError(28, "No space left on device", "out/answer.md")
+        with contextlib.redirect_stderr(io.StringIO()) as said, mock.patch.object(command, "choose", side_effect=full):
+            self.assertEqual(command.main(["--model", "m.gguf", "--text", "a.txt", "-o", "out"]), 3)
+        self.assertEqual(said.getvalue(), "kvbench-choose: out/answer.md: No space left on device\n")
+
     def test_two_at_once_do_not_share_a_folder(self):
         os.makedirs(self.path("out"))
         other = os.open(self.path("out"), os.O_RDONLY)

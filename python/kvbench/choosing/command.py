@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench-choose: flags to settings, and the answer printed."""
 
+import functools
 import sys
 
 from .._error import Error, first_line
 from ..dump_hf.command import stop_by_signals
 from ..program.arguments import Parser, positive, threads
-from ..program.progress import tell
+from ..program.progress import ended
 from .choose import choose
 from .settings import ChooseSettings, choices_of
 
@@ -58,9 +59,7 @@ def parser():
     return made
 
 
-def fail(code, message):
-    tell(f"kvbench-choose: {' '.join(str(message).split())}\n")
-    return code
+fail = functools.partial(ended, "kvbench-choose")
 
 
 def main(arguments=None):

@@ -3,6 +3,7 @@
 docs/python.md."""
 
 import contextlib
+import functools
 import importlib.metadata
 import os
 import signal
@@ -14,7 +15,7 @@ from ..files.access import check_not_input, check_replaceable, parts_of_gguf
 from ..files.schema import MOST_PROBES, PromptInfo
 from ..methods.scores import write_scores
 from ..program.arguments import Parser, Whether, positive, threads, whole_number
-from ..program.progress import Progress, tell
+from ..program.progress import Progress, ended, tell
 from ..results.damage import VOTE_PROBES
 from . import plan
 
@@ -306,9 +307,7 @@ def write_anchors(out, measured, anchors, threads, signals, progress):
         out.anchors(id, one)
 
 
-def fail(code, message):
-    tell(f"kvbench-dump-hf: {' '.join(str(message).split())}\n")
-    return code
+fail = functools.partial(ended, "kvbench-dump-hf")
 
 
 def stop_by_signals():

@@ -46,6 +46,14 @@ def tell(text: str) -> None:
         sys.stderr.flush()
 
 
+def ended(program: str, code: int, reason: object) -> int:
+    """Says on stderr why a program ends. Returns its exit code."""
+    if isinstance(reason, OSError) and reason.filename is not None and reason.strerror:
+        reason = f"{os.fsdecode(reason.filename)}: {reason.strerror}"
+    tell(f"{program}: {' '.join(str(reason).split())}\n")
+    return code
+
+
 class Progress:
     """Messages on stderr, and a progress line that overwrites itself if stderr is a terminal. `part`: what stages are
     about, such as "document 2 of 6, "."""
