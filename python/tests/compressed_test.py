@@ -314,7 +314,7 @@ class Refusals(CompressedTest):
         hook = model.model.register_forward_pre_hook(numbered, with_kwargs=True)
         try:
             self.refused("gradients of another computation", method="damage-votes[recent=4]", context=CONTEXT)
-            self.refused("0 to 11", "from 48 on", "from 0", context=CONTEXT, call=lambda: model(
+            self.refused("position 0 follows position 47", "where position 48 must", "from 0", context=CONTEXT, call=lambda: model(
                 token_ids()[:, CONTEXT:], past_key_values=model(token_ids(CONTEXT), use_cache=True).past_key_values))
         finally:
             hook.remove()
