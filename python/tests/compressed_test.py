@@ -314,8 +314,9 @@ class Refusals(CompressedTest):
         hook = model.model.register_forward_pre_hook(numbered, with_kwargs=True)
         try:
             self.refused("gradients of another computation", method="damage-votes[recent=4]", context=CONTEXT)
-            self.refused("position 0 follows position 47", "where position 48 must", "from 0", context=CONTEXT, call=lambda: model(
-                token_ids()[:, CONTEXT:], past_key_values=model(token_ids(CONTEXT), use_cache=True).past_key_values))
+            self.refused("position 0 follows position 47", "where position 48 must", "from 0", context=CONTEXT,
+                         call=lambda: model(token_ids()[:, CONTEXT:], past_key_values=model(
+                             token_ids(CONTEXT), use_cache=True).past_key_values))
         finally:
             hook.remove()
 

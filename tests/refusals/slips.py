@@ -140,7 +140,8 @@ LEFT_OUT = (
     ("kveval none.gguf --text a.txt -m -o a.csv", "-m needs a value; -o behind it is a flag"),
     ("kvdump none.gguf --text --ctx 9", "--text needs a value; --ctx behind it is a flag"),
     ("kvbench-choose --model none.gguf --text a.txt --menu -o out", "--menu needs a value; -o behind it is a flag"),
-    ("kvbench-choose --model none.gguf --text --memory 25% -o out", "--text needs a value; --memory behind it is a flag"),
+    ("kvbench-choose --model none.gguf --text --memory 25% -o out",
+     "--text needs a value; --memory behind it is a flag"),
 )
 
 # Lists with spaces between their values, and how they are written.

@@ -133,8 +133,8 @@ TEST_CASE("a text with a layer whose errors are large relative to the stream can
   }
 }
 
-// Layers 1 and 5 of 8 stand for the model, layer 0 alone does not. Anchors that round were measured at 2.5 times what was
-// predicted, so that q8_0 is; at 4 times nothing that rounds is predicted. h2o drops tokens.
+// Layers 1 and 5 of 8 stand for the model, layer 0 alone does not. Anchors that round were measured at 2.5 times what
+// was predicted, so that q8_0 is; at 4 times nothing that rounds is predicted. h2o drops tokens.
 TEST_CASE("predictions over all layers are those of rows: times the anchors of their kind") {
   for (const double ratio : {2.5, 4.0}) {
     auto made = std::make_shared<Probed>(1);

@@ -26,7 +26,8 @@ constexpr FieldCommands replay_alone{.replay = true}, replay_eval{.replay = true
 const RequestField request_table[] = {
     {"methods",
      &ReplayRequest::methods,
-     {"-m,--method", all_but_validate,
+     {"-m,--method",
+      all_but_validate,
       "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", all, families (the usual ones of "
       "every family), a family such as eviction, or FILE.py:NAME for a method of your own (repeat, or separate with "
       "commas); all,-knorm leaves knorm out",
@@ -42,7 +43,8 @@ const RequestField request_table[] = {
       "parameters; lists of values expand to all combinations"}},
     {"budgets",
      &ReplayRequest::budgets,
-     {"-b,--budget", all_but_validate,
+     {"-b,--budget",
+      all_but_validate,
       "Budgets: tokens per kv head, shares of the context or bytes of keys and values per kv head (256,25%,512KiB), or "
       "limits of the memory, the fast memory or the reads relative to the full cache (25%mem,25%fast,25%read). "
       "Default: 25%",
