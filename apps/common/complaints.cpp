@@ -184,13 +184,12 @@ std::string about_spaced_list(const CLI::App& flags, const std::vector<std::stri
 /// none. CLI11 takes any word for a value; who means such a text writes --flag=-o.
 std::string about_left_out_value(const CLI::App& flags, const std::vector<std::string>& words) {
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
-    const auto named = [&](const std::string& word) {
-      return is_flag(word) && word != "-" ? flags.get_option_no_throw(word.substr(0, word.find('='))) : nullptr;
-    };
-    const CLI::Option* option = words[i].find('=') == std::string::npos ? named(words[i]) : nullptr;
+    const CLI::Option* option = is_flag(words[i]) ? flags.get_option_no_throw(words[i]) : nullptr;
     if (option == nullptr || option->get_items_expected_min() == 0) continue;
-    if (named(words[i + 1]) != nullptr)
-      return fmt::format("{} needs a value; {} behind it is a flag", words[i], words[i + 1]);
+    const std::string& next = words[i + 1];
+    const bool short_flag = next.size() > 1 && is_flag(next) && flags.get_option_no_throw(next.substr(0, 2)) != nullptr;
+    if (short_flag || next.starts_with("--"))
+      return fmt::format("{} needs a value; {} behind it is a flag", words[i], next);
     ++i;
   }
   return "";

@@ -78,7 +78,7 @@ std::string rounding_text(std::span<const rounding::HeadRounding> heads, bool ev
   std::vector<report::Block> blocks = report::rounding_blocks(heads, every_head);
   if (every_head) return report::terminal_text(blocks);
   return report::terminal_text(report::shortened(std::move(blocks), [](std::size_t) {
-    return "--rows head shows every kv head; -o FILE.csv writes every format of each.";
+    return std::vector<std::string>{"--rows head shows every kv head; -o FILE.csv writes every format of each."};
   }));
 }
 

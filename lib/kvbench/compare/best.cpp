@@ -96,14 +96,17 @@ bool paired(const Candidate& a, const Candidate& b) {
   return evidence::paired(a.values, b.values) && evidence::paired(seen_by(*a.row), seen_by(*b.row));
 }
 
-/// The best of the rows with the most answered queries, because means over fewer are not comparable.
+/// The best of the rows with the most answered queries, because means over fewer are not comparable. A baseline is the
+/// best only of baselines: no answer names it, so that ratios to it would have no row.
 std::pair<const Candidate*, bool> best_of(const std::vector<Candidate>& group, const RankingFigure& figure) {
   double most = 0;
   for (const Candidate& c : group) most = std::max(most, answered(*c.row));
   std::vector<const Candidate*> full;
   std::vector<const Values*> values;
+  const auto is_method = [&](const Candidate& c) { return answered(*c.row) == most && !is_baseline(c.row->method); };
+  const bool methods = std::ranges::any_of(group, is_method);
   for (const Candidate& c : group) {
-    if (answered(*c.row) == most) full.push_back(&c), values.push_back(&c.values);
+    if (methods ? is_method(c) : answered(*c.row) == most) full.push_back(&c), values.push_back(&c.values);
   }
   const evidence::Best best = evidence::best_of(values, sample_of(*full.front()->row, figure), scale_of(figure));
   return {full[best.index], best.over_places};

@@ -11,7 +11,8 @@ namespace kvbench::compare {
 /// Sets ranked_by of the rows over heads, and best, diff_best, geomean, ratio_best, their intervals and tied of those
 /// that are ranked. A group has the same run, trace, prompt, layer, budget, protocol and device. Candidates are the
 /// rows that are ok, not dense, not calibrated on themselves and not references (is_reference()), and that answered the
-/// same queries of the same heads as the best row; this is evidence::best_of() the rows with the most answered queries.
+/// same queries of the same heads as the best row; this is evidence::best_of() the rows with the most answered queries,
+/// and `random` (is_baseline()) only where no other is.
 /// `figure`: what ranks them; 0: the first one that all candidates have. Candidates without it are not ranked, nor
 /// those in which it means nothing (Record::outside()).
 ///

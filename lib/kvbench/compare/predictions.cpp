@@ -106,8 +106,9 @@ std::optional<QueryValues> Predictions::read(std::size_t place, std::size_t conf
   if (!out || out->status != replay::Status::ok) return out;
   replay::PredictedLayers layers = layers_[place];
   const std::string& method = configurations()[configuration].method;
-  if (whole_[place] && !(layers.extrapolates && methods::is_plan(method)))
-    layers.factor = results_->anchor_factor(heads_[place].front(), replay::kind_of(method));
+  if (layers.extrapolates && methods::is_plan(method))
+    return skip(*out, "the trace has a sample of the layers, and a plan treats others otherwise; record all layers");
+  if (whole_[place]) layers.factor = results_->anchor_factor(heads_[place].front(), replay::kind_of(method));
   if (const std::string failure = replay::failure_text({.factor = layers.factor}); !failure.empty())
     return skip(*out, fmt::format(unpredicted, "anchors, " + failure));
   replay::ProbeSums sums{.seeds = 1};

@@ -76,6 +76,15 @@ TEST_CASE("a row that was calibrated on the evaluated text is no candidate") {
   CHECK(rows[0].best == "c");
 }
 
+TEST_CASE("random is compared with the best row, and is the best only of itself") {
+  Made made;
+  const auto rows = made.with("random", constant(1)).with("a", constant(3)).with("b", constant(2)).rows();
+  for (const Record& row : rows) CHECK(row.best == "b");
+  CHECK(rows[0].diff_best == Approx(-1));
+  CHECK(rows[1].diff_best == Approx(1));
+  CHECK(Made().with("random", constant(1)).rows()[0].best == "random");
+}
+
 TEST_CASE("differences to the best by hand") {
   // 8 blocks and 3 candidates, so that Holm starts with 3 pairs: 3 * 2 / 2^8 is below 5 %.
   Made made;

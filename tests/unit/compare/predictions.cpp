@@ -152,6 +152,15 @@ TEST_CASE("predictions over all layers are those of rows: times the anchors of t
   }
 }
 
+TEST_CASE("a plan on a sample of the layers has no prediction, because it treats the others otherwise") {
+  auto made = std::make_shared<Probed>(1);
+  made->named("plan:p.toml", "h2o", 1).with("", "0", 1, {1, 2}).with("", "0", 5, {0, 1});
+  const Predictions predictions(made, Span::all);
+  CHECK(predictions.read(0, 0)->status == replay::Status::skipped);
+  CHECK(contains(predictions.read(0, 0)->reason, "record all layers"));
+  CHECK(predictions.read(0, 1)->values == Sums{2, 8, 0, 2});
+}
+
 // c of y is 3 times that of x on each of three texts, so that KL is 9 times as large, and c of the texts differs.
 TEST_CASE("claims by predicted KL are judged over texts") {
   Probed three(3);

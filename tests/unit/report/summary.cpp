@@ -236,6 +236,45 @@ TEST_CASE("long names are whole, and many of them do not fill the screen") {
                             [&](const std::string& l) { return l.starts_with(records[0].method + "[window=0] "); }));
 }
 
+TEST_CASE("budgets at which nothing was tested are named beside those that were tested") {
+  std::vector<Record> records;
+  for (const char* budget : {"25%mem", "50%mem"}) {
+    for (const char* method : {"h2o", "sink"}) {
+      records.push_back(record(method, method[0] == 'h' ? 1 : 2));
+      records.back().budget = Budget::parse(budget), records.back().best = "h2o";
+      if (budget[0] == '2') records.back().tied = method[0] == 'h', records.back().tested_over = "5 texts";
+    }
+  }
+  const auto says = [&](const std::string& text) {
+    const Lines lines = brief(records);
+    return std::ranges::count_if(lines, [&](const std::string& l) { return l.find(text) != std::string::npos; });
+  };
+  CHECK(says("Nothing was tested at 50%mem. ") == 1);
+  for (Record& r : records) r.tied = std::nullopt, r.tested_over.clear();
+  CHECK(says("Nothing was tested. ") == 1);
+}
+
+TEST_CASE("a family whose row does not fit the screen is named below it") {
+  std::vector<Record> records;
+  for (const char* method : {"h2o", "snapkv", "sink", "tova", "cam"})
+    records.push_back(record(method, 1 + static_cast<double>(records.size())));
+  records.push_back(record("uniform", 9));
+  CHECK(std::ranges::count(brief(records), "The lowest error of each other family: sampling uniform (9).") == 1);
+  // A sentence about long names leaves no line for the row of cam.
+  const std::string params = "window=" + std::string(60, '1');
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    records[i].params = i < 3 ? params : "", records[i].best = "h2o[" + params + "]";
+    records[i].tied = i < 3, records[i].tested_over = "5 texts";
+  }
+  const Lines lines = brief(records);
+  CHECK(lines.size() <= 12);
+  CHECK(std::ranges::none_of(
+      lines, [](const std::string& l) { return l.starts_with("cam ") && l.find("merging") != l.npos; }));
+  std::string text;
+  for (const std::string& line : lines) text += line + " ";
+  CHECK(text.find("of each other family: merging cam (5)") != std::string::npos);
+}
+
 TEST_CASE("one method is a row; without results there are reasons, and without rows nothing") {
   CHECK(brief({record("h2o", 0.5)}).at(1).starts_with("h2o     eviction"));
   const Lines none = brief({without_result("quest", Status::infeasible)});

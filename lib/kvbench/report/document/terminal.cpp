@@ -91,14 +91,25 @@ std::string terminal_text(std::span<const Block> blocks) {
   return writer.out;
 }
 
-std::vector<Block> shortened(std::vector<Block> blocks, const std::function<std::string(std::size_t rows)>& last) {
-  const auto whole = [&] {
+std::vector<Block> shortened(std::vector<Block> blocks,
+                             const std::function<std::vector<std::string>(std::size_t rows)>& last) {
+  std::size_t dropped = 0;  // of the last sentences, of which one stays
+  const auto last_sentences = [&](std::size_t rows) {
+    std::vector<std::string> sentences = last(rows);
+    std::erase(sentences, "");
+    sentences.erase(sentences.begin(), sentences.begin() + static_cast<std::ptrdiff_t>(dropped));
+    return sentences;
+  };
+  const auto rows_of = [&] {
     std::size_t rows = 0;
     for (const Block& block : blocks) {
       if (const auto* const table = std::get_if<DocTable>(&block)) rows += table->rows.size();
     }
+    return rows;
+  };
+  const auto whole = [&] {
     std::vector<Block> out = blocks;
-    if (std::string sentence = last(rows); !sentence.empty()) out.emplace_back(Paragraph{std::move(sentence)});
+    for (std::string& sentence : last_sentences(rows_of())) out.emplace_back(Paragraph{std::move(sentence)});
     return out;
   };
   const auto too_long = [&] {
@@ -109,6 +120,7 @@ std::vector<Block> shortened(std::vector<Block> blocks, const std::function<std:
     auto* const table = std::get_if<DocTable>(&block);
     while (table != nullptr && table->rows.size() > 1 && too_long()) table->rows.pop_back();
   }
+  while (last_sentences(rows_of()).size() > 1 && too_long()) ++dropped;
   while (blocks.size() > 1 && too_long()) blocks.pop_back();
   return whole();
 }

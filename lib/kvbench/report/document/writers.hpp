@@ -43,9 +43,11 @@ std::string terminal_text(std::span<const Block> blocks);
 /// Lines of an answer that a command prints without being asked for more.
 inline constexpr std::size_t answer_lines = 12;
 
-/// The blocks and a last sentence, which `last` words from the number of rows that the tables show ("": none). Drops
-/// the last rows of tables, then the last blocks, until the text has at most answer_lines.
-std::vector<Block> shortened(std::vector<Block> blocks, const std::function<std::string(std::size_t rows)>& last);
+/// The blocks and last sentences, which `last` words from the number of rows that the tables show ("": none). Drops the
+/// last rows of tables, then the first of the last sentences, then the last blocks, until the text has at most
+/// answer_lines.
+std::vector<Block> shortened(std::vector<Block> blocks,
+                             const std::function<std::vector<std::string>(std::size_t rows)>& last);
 
 std::string_view report_css();
 std::string_view report_js();

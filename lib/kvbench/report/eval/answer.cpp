@@ -326,9 +326,10 @@ std::vector<Block> brief_evaluation(const std::vector<std::string>& answers, std
   if (!first.empty())
     blocks.insert(blocks.begin() + (answers.empty() ? 0 : 1), filled<EvalRow>({}, columns_of(titles), first));
   return shortened(std::move(blocks), [&](std::size_t shown) {
-    return rows.size() == shown
-               ? ""
-               : fmt::format("Not shown: {} of {} rows; see {}.", rows.size() - shown, rows.size(), rest);
+    std::vector<std::string> last;
+    if (rows.size() > shown)
+      last.push_back(fmt::format("Not shown: {} of {} rows; see {}.", rows.size() - shown, rows.size(), rest));
+    return last;
   });
 }
 

@@ -219,9 +219,10 @@ BudgetAnswer answer_at(const Rows& group, const Rows& outside, const std::vector
   const std::string measure = unpredicted.empty()   ? ""
                               : outside.size() == 1 ? " Measure it in the model (kvbench eval)."
                                                     : " Measure them in the model (kvbench eval).";
-  if (out.standing.tested() == 0) out.untested = untested;
+  const bool nothing = out.standing.tested() == 0 && !untested.empty();
+  if (nothing) out.needs = words.needs;
   out.outside = outside;
-  for (const std::string& note : {out.untested, elsewhere, unpredicted}) {
+  for (const std::string& note : {nothing ? untested : std::string(), elsewhere, unpredicted}) {
     if (!note.empty()) out.brief += ' ' + note;
   }
   for (const std::string& sentence : wins) {

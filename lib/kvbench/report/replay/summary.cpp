@@ -21,6 +21,7 @@ namespace kvbench::report {
 namespace {
 
 constexpr std::size_t most_best = 5, most_answers = 9;
+constexpr std::size_t place = 24;  ///< bytes of the name of a trace or run
 
 /// Texts of more bytes end in "..": of places, whose rows stand together. Names of methods stay whole.
 std::string cut(const std::string& text, std::size_t most) {
@@ -51,7 +52,10 @@ DocTable first_rows(std::span<const replay::Record* const> rows, bool ranked) {
   const bool measured = predicted && std::ranges::any_of(shown, is_measured);
   const auto elsewhere = [&](const replay::Record* r) { return r->budget != rows.front()->budget; };
   const bool budgets = std::ranges::any_of(rows, elsewhere);
+  const auto on_another = [&](const replay::Record* r) { return r->trace != rows.front()->trace; };
+  const bool traces = std::ranges::any_of(rows, on_another);
   DocTable table{.columns = {{"method"},
+                             {"trace"},
                              {"budget"},
                              {"family"},
                              {std::string(geometric ? "geometric mean" : figure.heading()), true},
@@ -64,7 +68,7 @@ DocTable first_rows(std::span<const replay::Record* const> rows, bool ranked) {
     const double error = geometric ? r->geomean : figure.mean(*r);
     const std::string text = std::isnan(error) ? "-" : geometric ? short_number(error) : figure_text(r->figure(), *r);
     const Interval interval = r->figure().interval(*r);
-    table.rows.push_back({label(*r), budgets ? r->budget.text() : "", std::string(methods::family_of(r->method)),
+    table.rows.push_back({label(*r), traces ? cut(r->trace, place) : "", budgets ? r->budget.text() : "", std::string(methods::family_of(r->method)),
                           text + (is_tied(r) ? "~"
                                   : ties     ? " "
                                              : ""),
@@ -123,7 +127,6 @@ std::string own_text(const BudgetAnswer& answer, std::span<const replay::Record>
 
 /// One line per budget, trace and run.
 DocTable answer_rows(std::span<const BudgetAnswer> answers, std::span<const replay::Record> rows) {
-  constexpr std::size_t place = 24;
   DocTable table{
       .columns = {{"run"}, {"trace"}, {"budget"}, {""}, {"cannot be told from it"}, {"next"}, {"your methods"}}};
   Distinct<std::string_view> quantities;
@@ -141,13 +144,30 @@ DocTable answer_rows(std::span<const BudgetAnswer> answers, std::span<const repl
   return compact(std::move(table));
 }
 
+/// Where nothing was tested of several budgets, traces and runs, and what a test needs; "" if all were tested.
+std::string untested_text(std::span<const BudgetAnswer> answers) {
+  DistinctTexts needs, places;
+  for (const BudgetAnswer& a : answers) {
+    if (a.needs.empty()) continue;
+    needs.add(a.needs);
+    std::string at = a.run;
+    for (const std::string& part : {a.trace, a.budget.text()}) at += (at.empty() || part.empty() ? "" : " ") + part;
+    places.add(std::move(at));
+  }
+  if (needs.list().empty()) return "";
+  const bool all = places.list().size() == answers.size();
+  return fmt::format("Nothing was tested{}. {}", all ? "" : " at " + listed_up_to(places.list()),
+                     fmt::join(needs.list(), " "));
+}
+
 /// What is not ranked, and beside the lines of several budgets, traces and runs why nothing was told.
 std::string open_notes(std::span<const replay::Record> rows, std::span<const BudgetAnswer> answers) {
   DistinctTexts sentences, outside;
-  for (const BudgetAnswer& a : answers) {
-    if (answers.size() == 1) break;  // which says it itself
-    if (!a.untested.empty()) sentences.add(a.untested);
-    for (const replay::Record* r : a.outside) outside.add(label(*r));
+  if (answers.size() > 1) {  // one says it itself
+    if (std::string text = untested_text(answers); !text.empty()) sentences.add(std::move(text));
+    for (const BudgetAnswer& a : answers) {
+      for (const replay::Record* r : a.outside) outside.add(label(*r));
+    }
   }
   if (!outside.list().empty())
     sentences.add(fmt::format("Cannot be predicted at each of these budgets: {}.", listed_up_to(outside.list())));
@@ -182,8 +202,6 @@ void append_with_notes(std::vector<Block>& blocks, DocTable table) {
 std::vector<Block> of_one_budget(const BudgetAnswer& answer, const std::string& notes) {
   std::vector<Block> blocks = {Paragraph{answer.brief + (notes.empty() ? "" : " " + notes)}};
   append_with_notes(blocks, first_rows(answer.ranked, true));
-  if (const std::string families = family_note(answer.ranked, most_best); !families.empty())
-    blocks.emplace_back(Paragraph{families});
   return blocks;
 }
 
@@ -195,10 +213,13 @@ std::vector<Block> without_answer(std::span<const replay::Record> rows) {
   }
   std::ranges::stable_sort(
       ok, {}, [](const replay::Record* r) { return std::tuple(!is_method(*r), r->is_outside(), error_of(*r)); });
-  if (!ok.empty()) return {first_rows(ok, false)};
-  std::vector<Block> reasons;
-  for (const std::string& reason : reason_sentences(rows)) reasons.emplace_back(Paragraph{reason});
-  return reasons;
+  std::vector<Block> blocks;
+  if (!ok.empty()) {
+    append_with_notes(blocks, first_rows(ok, false));
+    return blocks;
+  }
+  for (const std::string& reason : reason_sentences(rows)) blocks.emplace_back(Paragraph{reason});
+  return blocks;
 }
 
 }  // namespace
@@ -217,7 +238,12 @@ std::vector<Block> brief_summary(std::span<const replay::Record> records, const 
       append_with_notes(blocks, answer_rows(answers, rows));
     if (!notes.empty()) blocks.emplace_back(Paragraph{notes});
   }
-  return shortened(std::move(blocks), [&](std::size_t shown) { return rest_of(rows, shown, rest); });
+  return shortened(std::move(blocks), [&](std::size_t shown) {
+    std::vector<std::string> last;
+    if (answers.size() == 1) last.push_back(family_note(answers.front().ranked, shown));
+    last.push_back(rest_of(rows, shown, rest));
+    return last;
+  });
 }
 
 std::vector<Block> full_summary(std::span<const replay::Record> records) {
