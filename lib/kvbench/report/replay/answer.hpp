@@ -28,8 +28,8 @@ struct BudgetAnswer {
   evidence::Standing standing;
   std::vector<const replay::Record*> ranked = {};  ///< the rows of Standing::ranked()
   std::string verdict = "";                        ///< standing_sentence()
-  std::string brief = "";     ///< the same beside a table (StandingWords::table), and why others are not ranked
-  std::string needs = "";     ///< what a test needs where nothing was tested; else ""
+  std::string brief = "";  ///< the same beside a table (StandingWords::table), and why others are not ranked
+  std::string needs = "";  ///< what a test needs where nothing was tested; else ""
   std::vector<const replay::Record*> outside = {};  ///< cannot be predicted
   std::vector<std::string> notes =
       {};                 ///< wins over texts; rows that were not tested; families; means that huge errors make
