@@ -13,8 +13,8 @@ namespace kvbench::compare {
 /// layers of the run are a sample of those of the model, layers and probes. A layer in which a method did not run has
 /// no error. Texts without probes have no place. A text whose prediction is outside its region
 /// (replay::largest_stream_error) is skipped with this reason. As in rows of a replay, predictions over all layers of
-/// the model are multiplied by the ratio of the anchors of their kind, and skipped if this is too large; so are plans on
-/// a sample of the layers, for which it does not speak.
+/// the model are multiplied by the ratio of the anchors of their kind, and skipped if this is too large. Plans are
+/// skipped if the layers are a sample, which says nothing about the others.
 class Predictions : public QueryResults {
  public:
   /// `results` are open for stream_err. Throws as their read() does.

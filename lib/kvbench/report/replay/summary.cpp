@@ -68,7 +68,8 @@ DocTable first_rows(std::span<const replay::Record* const> rows, bool ranked) {
     const double error = geometric ? r->geomean : figure.mean(*r);
     const std::string text = std::isnan(error) ? "-" : geometric ? short_number(error) : figure_text(r->figure(), *r);
     const Interval interval = r->figure().interval(*r);
-    table.rows.push_back({label(*r), traces ? cut(r->trace, place) : "", budgets ? r->budget.text() : "", std::string(methods::family_of(r->method)),
+    table.rows.push_back({label(*r), traces ? cut(r->trace, place) : "", budgets ? r->budget.text() : "",
+                          std::string(methods::family_of(r->method)),
                           text + (is_tied(r) ? "~"
                                   : ties     ? " "
                                              : ""),
