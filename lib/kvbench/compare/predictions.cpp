@@ -56,9 +56,17 @@ Predictions::Predictions(std::shared_ptr<const QueryResults> results, Span span)
   }
   for (auto& [key, heads] : groups.items()) {
     QueryPlace& place = places_.emplace_back(all[heads.front()]);
-    const auto [spread, layers] = layers_of(all, place);
-    layers_.push_back(span == Span::layer ? replay::PredictedLayers{} : layers);
-    whole_.push_back(span != Span::layer && spread != trace::LayerSpread::alone);
+    factors_.emplace_back().fill(1);
+    if (span == Span::layer) {
+      layers_.emplace_back();
+    } else {
+      const auto [spread, layers] = layers_of(all, place);
+      layers_.push_back(layers);
+      for (const auto& [kind, name] : replay::change_kinds) {
+        if (spread != trace::LayerSpread::alone)
+          factors_.back()[static_cast<std::size_t>(kind)] = results_->anchor_factor(heads.front(), kind);
+      }
+    }
     place.layer = key.second, place.kv_head = place.query_head = 0;
     if (span != Span::layer) place.model_layers = 1;  // of which this is all, so that texts alone are a sample
     place.per_block = 1;
@@ -108,7 +116,7 @@ std::optional<QueryValues> Predictions::read(std::size_t place, std::size_t conf
   const std::string& method = configurations()[configuration].method;
   if (layers.extrapolates && methods::is_plan(method))
     return skip(*out, "the trace has a sample of the layers, and a plan treats others otherwise; record all layers");
-  if (whole_[place]) layers.factor = results_->anchor_factor(heads_[place].front(), replay::kind_of(method));
+  layers.factor = factors_[place][static_cast<std::size_t>(replay::kind_of(method))];
   if (const std::string failure = replay::failure_text({.factor = layers.factor}); !failure.empty())
     return skip(*out, fmt::format(unpredicted, "anchors, " + failure));
   replay::ProbeSums sums{.seeds = 1};

@@ -2,6 +2,8 @@
 // Predicted KL of single probes from results that hold their sums, for comparisons of methods on the same probes.
 #pragma once
 
+#include <array>
+#include <iterator>
 #include <memory>
 
 #include <kvbench/compare/comparison.hpp>
@@ -34,7 +36,8 @@ class Predictions : public QueryResults {
   std::shared_ptr<const QueryResults> results_;
   std::vector<QueryPlace> places_;
   std::vector<replay::PredictedLayers> layers_;  ///< of each place, without anchors
-  std::vector<bool> whole_;                      ///< of each place: whether they stand for all layers of the model
+  /// Of each place, by ChangeKind: QueryResults::anchor_factor(); 1 where its layers do not stand for all of the model.
+  std::vector<std::array<double, std::size(replay::change_kinds)>> factors_;
   std::vector<std::vector<std::size_t>> heads_;  ///< of each place: the first query head of each kv head
 };
 
