@@ -25,16 +25,17 @@ measure() {
   if [ "$status" -gt 1 ]; then exit "$status"; fi   # 1: a row failed, and the table says which
 }
 
-# documents OUT: $each documents of each of five kinds, of more than $context tokens, without their first lines; texts
-# of Debian packages that scripts/setup installs.
+# documents OUT [FIRST]: $each documents of each of five kinds from number FIRST (0) on, of more than $context tokens,
+# without their first lines; texts of Debian packages that scripts/setup installs, of which each kind has five.
 documents() {
-  local licences=/usr/share/common-licenses headers manual library number file
+  local licences=/usr/share/common-licenses headers manual library number first=${2:-0}
+  local -a names
   headers=$(echo /usr/include/c++/*/bits) manual=$(echo /usr/share/cmake-*/Help/manual)
   library=$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')
   mkdir -p "$1"
   bible -f gen1:1-50:26 </dev/null | cut -d' ' -f2- >"$1/genesis"   # public domain
   piece() { head -c $(($2 + 8 * context)) "$1" | tail -c $((8 * context)) | tail -n +2 >"$3.txt"; }
-  for number in $(seq 0 $((each - 1))); do
+  for number in $(seq "$first" $((first + each - 1))); do
     piece "$1/genesis" $((25000 * number)) "$1/prose$number"
   done
   local -A files=([licence]="$licences/GPL-3 $licences/MPL-2.0 $licences/GFDL-1.3 $licences/LGPL-2.1 $licences/MPL-1.1"
@@ -43,10 +44,7 @@ documents() {
     [manual]="$manual/ctest.1.rst $manual/cmake-generator-expressions.7.rst $manual/cmake-file-api.7.rst
       $manual/cmake-presets.7.rst $manual/cmake-buildsystem.7.rst")
   for kind in "${!files[@]}"; do
-    number=0
-    for file in ${files[$kind]}; do
-      if [ "$number" -eq "$each" ]; then break; fi
-      piece "$file" 3000 "$1/$kind$((number++))"
-    done
+    read -r -d "" -a names <<<"${files[$kind]}" || true
+    for number in $(seq "$first" $((first + each - 1))); do piece "${names[number]}" 3000 "$1/$kind$number"; done
   done
 }
