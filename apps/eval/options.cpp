@@ -117,7 +117,8 @@ void use_flags(const CLI::App& app, Options& o) {
 void refuse_flags_beside_sweep(const CLI::App& app) {
   std::vector<std::string> flags = {"--set"};
   for (const replay::RequestField& field : replay::request_fields()) {
-    if (field.flag.of.eval && !field.key.name.empty() && field.name != "budgets") flags.push_back(field.flag.name());
+    const bool of_run = field.name == "budgets" || field.name == "protocol";  // a sweep has those of replays
+    if (field.flag.of.eval && !field.key.name.empty() && !of_run) flags.push_back(field.flag.name());
   }
   for (const std::string& flag : flags) {
     if (app.count(flag) > 0) throw Error("{0}: the file of --sweep gives what it sets; leave {0} or --sweep out", flag);
@@ -155,6 +156,8 @@ void resolve(const CLI::App& app, Options& o, Lists& lists) {
   o.tasks = o.ids.empty() ? app::split_list(lists.tasks, "--task") : std::vector<std::string>{"text"};
   check_effects(app, o);
   o.question_inside = lists.question == "inside";
+  if (lists.request.protocol == replay::Protocol::prefill)
+    throw Error("--protocol prefill: a model reads scored tokens after its context; give decode or stream");
   lists.request.resolve();
   o.request = lists.request;
   if (o.sweep.empty())

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <iterator>
+#include <numeric>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/parallel_for.hpp>
@@ -21,9 +22,10 @@ namespace {
 
 constexpr Index observation_window = 128;  // queries of the context that methods see, as in dumps
 
-std::vector<std::int64_t> stored_positions(Index context, Index tokens) {
+/// `first`: the first token that is answered.
+std::vector<std::int64_t> stored_positions(Index first, Index tokens) {
   std::vector<std::int64_t> positions;
-  for (Index p = std::max<Index>(0, context - observation_window); p < tokens; ++p) positions.push_back(p);
+  for (Index p = std::max<Index>(0, first - observation_window); p < tokens; ++p) positions.push_back(p);
   return positions;
 }
 
@@ -54,10 +56,11 @@ std::span<const float> projection_of(const Machine& machine, int layer) {
   return found == machine.projections.end() ? std::span<const float>() : found->second;
 }
 
-/// The trace that a dump of these tokens would be, with the layers in which methods can run. In place of sketches it
-/// has W_O.
+/// The trace that a dump of these tokens would be, with the layers in which methods can run and the queries at these
+/// positions. In place of sketches it has W_O.
 trace::TraceInfo describe(const Machine& machine, const llama::Capture& capture, const std::vector<int>& layers,
-                          const std::vector<std::int32_t>& tokens, Index context) {
+                          const std::vector<std::int32_t>& tokens, Index context,
+                          const std::vector<std::int64_t>& positions) {
   const llama::LayerCapture& first = *capture.layer(layers.front());
   trace::TraceInfo info;
   info.model = std::filesystem::path(machine.options.model).stem().string();
@@ -80,9 +83,9 @@ trace::TraceInfo describe(const Machine& machine, const llama::Capture& capture,
     layer.layer = number;
     layer.rope_theta = captured.parameters.rope_theta;
     layer.scale = captured.parameters.scale;
-    layer.query_positions = captured.query_positions;
+    layer.query_positions = positions;
     layer.column_sums_end = context;
-    layer.speculated_queries = !captured.speculated.empty();
+    layer.speculated_queries = !captured.speculated.empty() && positions == captured.query_positions;
     if (const Index numbers = std::ssize(projection_of(machine, number)); numbers > 0)
       layer.output_sketch = {.columns = numbers / (captured.query_heads * captured.value_dim)};
     if (captured.parameters.rope_type != "default") info.rope_type = captured.parameters.rope_type;
@@ -90,16 +93,24 @@ trace::TraceInfo describe(const Machine& machine, const llama::Capture& capture,
   return info;
 }
 
-/// Rows [begin, begin + count) of the `rows` of each head.
-std::vector<float> rows_between(std::vector<float>& array, Index heads, Index rows, Index begin, Index count) {
-  if (count == rows) return std::move(array);
-  const Index width = static_cast<Index>(array.size()) / (heads * rows);
+/// The rows of each head at the positions `wanted`, all of which are among those `at` which it has a row.
+std::vector<float> rows_at(const std::vector<float>& array, Index heads, const std::vector<std::int64_t>& at,
+                           const std::vector<std::int64_t>& wanted) {
+  const Index rows = std::ssize(at), width = std::ssize(array) / (heads * rows);
   std::vector<float> out;
   for (Index h = 0; h < heads; ++h) {
-    const auto first = array.begin() + (h * rows + begin) * width;
-    out.insert(out.end(), first, first + count * width);
+    for (const std::int64_t position : wanted) {
+      const auto first = array.begin() + (h * rows + (std::ranges::lower_bound(at, position) - at.begin())) * width;
+      out.insert(out.end(), first, first + width);
+    }
   }
   return out;
+}
+
+std::vector<std::int64_t> positions_from(Index begin, Index count) {
+  std::vector<std::int64_t> positions(static_cast<std::size_t>(count));
+  std::iota(positions.begin(), positions.end(), begin);
+  return positions;
 }
 
 /// Ends the pass of a configuration.
@@ -111,6 +122,15 @@ struct Ended {
 struct NeedsPrompt {};
 
 }  // namespace
+
+struct DocumentRun::Part {
+  Index begin, count;  ///< of its tokens
+  loop::LayerLoop loop;
+
+  const std::vector<std::int64_t>& positions() const {
+    return loop.document().prompts.front().layers.front().query_positions;
+  }
+};
 
 struct DocumentRun::Pass {
   eval::PassResult result;
@@ -147,16 +167,17 @@ DocumentRun::DocumentRun(const Machine& machine, const eval::TaskDocument& docum
     : machine_(machine),
       document_(document),
       begin_(std::ssize(document.context)),
-      count_(std::ssize(document.scored)) {
+      count_(std::ssize(document.scored)),
+      first_(machine.options.request.protocol == replay::Protocol::stream ? 0 : begin_) {
   tokens_.assign(document.context.begin(), document.context.end());
   tokens_.insert(tokens_.end(), document.scored.begin(), document.scored.end());
   llama::Capture& capture = machine_.injector.capture();
   machine_.context.clear();
-  capture.start_prompt(std::ssize(tokens_), stored_positions(begin_, std::ssize(tokens_)), begin_);
+  capture.start_prompt(std::ssize(tokens_), stored_positions(first_, std::ssize(tokens_)), begin_);
   llama::run_batches(machine_.context, capture, tokens_, batches_of(begin_), [](int) {});
 
   machine_.injector.begin(begin_, static_cast<int>(count_), nullptr);
-  decode(0, count_, llama::Sequence::prompt);
+  decode(begin_, count_, llama::Sequence::prompt);
   for (llama::LayerPass& pass : machine_.injector.end()) full_hidden_.push_back(std::move(pass.hidden));
   capture.require_same_shapes();
   const auto logits = machine_.context.logits();
@@ -169,16 +190,44 @@ DocumentRun::DocumentRun(const Machine& machine, const eval::TaskDocument& docum
     throw Error("{}: every layer has a sliding window or caps its logits, and methods run in neither",
                 machine_.model.path());
   }
+  for (int layer = 0; streams() && layer < machine_.model.num_layers(); ++layer) {
+    if (const llama::LayerCapture* captured = capture.layer(layer)) full_layers_.push_back(*captured);
+  }
   keep_projections(machine_, layers_);
-  loop_.emplace(describe(machine_, capture, layers_, tokens_, begin_), machine_.options.request, machine_.options.how,
-                &app::stop_requested());
+  if (!streams()) add_part(begin_, count_, stored_positions(first_, std::ssize(tokens_)));
+}
+
+DocumentRun::~DocumentRun() = default;
+
+void DocumentRun::add_part(Index begin, Index count, const std::vector<std::int64_t>& positions) {
+  parts_.push_back(std::unique_ptr<Part>(
+      new Part{begin, count,
+               loop::LayerLoop(describe(machine_, machine_.injector.capture(), layers_, tokens_, begin_, positions),
+                               machine_.options.request, machine_.options.how, &app::stop_requested())}));
+}
+
+// A part answers its own tokens, and the last one, behind which caches have the bytes that limits of a cost are about.
+void DocumentRun::stream_parts(bool every_query) {
+  const Index tokens = begin_ + count_;
+  parts_.clear();
+  const auto add = [&](Index begin, Index count) {
+    std::vector<std::int64_t> positions = every_query ? positions_from(0, tokens) : positions_from(begin, count);
+    if (positions.back() < tokens - 1) positions.push_back(tokens - 1);
+    add_part(begin, count, positions);
+  };
+  Index next = 0;
+  for (const int size : batches_of(begin_)) {
+    add(next, size);
+    next += size;
+  }
+  add(begin_, count_);
 }
 
 void DocumentRun::decode(Index begin, Index count, llama::Sequence sequence) {
-  const bool finished = machine_.context.decode_scored(tokens_, begin_ + begin, static_cast<int>(count), sequence);
+  const bool finished =
+      machine_.context.decode_scored(tokens_, begin, static_cast<int>(count), sequence, begin >= begin_);
   app::stop_if_requested();
-  if (!finished && !machine_.injector.failed())
-    throw Error("llama.cpp stopped at token {} without a reason", begin_ + begin);
+  if (!finished && !machine_.injector.failed()) throw Error("llama.cpp stopped at token {} without a reason", begin);
 }
 
 bool DocumentRun::answers(int layer, const kvbench::eval::Injection& injection) const {
@@ -187,35 +236,43 @@ bool DocumentRun::answers(int layer, const kvbench::eval::Injection& injection) 
   return injection.mode != eval::Inject::upto || layer <= injection.layer;
 }
 
-llama::Replacement DocumentRun::replace(const llama::LayerCapture& captured, Pass& pass, Index begin, Index count) {
+llama::Replacement DocumentRun::replace(const llama::LayerCapture& captured, Pass& pass, Part& part, Index begin,
+                                        Index count) {
   if (!answers(captured.layer, pass.result.injection)) return {};
   const auto index = static_cast<std::size_t>(std::ranges::lower_bound(layers_, captured.layer) - layers_.begin());
-  const bool speculated = loop_->document().prompts.front().layers[index].speculated_queries;
+  const bool speculated = part.loop.document().prompts.front().layers[index].speculated_queries;
+  const bool all = part.positions() == captured.query_positions;
+  const auto queries =
+      all ? std::vector<float>()
+          : rows_at(captured.queries, captured.query_heads, captured.query_positions, part.positions());
   loop::LayerAnswer answer =
-      loop_->answer(index, {captured.keys, captured.values, captured.queries,
-                            speculated ? std::span(captured.speculated) : std::span<const float>(),
-                            captured.column_sums, projection_of(machine_, captured.layer)});
+      part.loop.answer(index, {captured.keys, captured.values, all ? captured.queries : queries,
+                               speculated ? std::span(captured.speculated) : std::span<const float>(),
+                               captured.column_sums, projection_of(machine_, captured.layer)});
   if (answer.status == replay::Status::skipped) {  // the layer stays exact
-    if (pass.sequence == llama::Sequence::scored) throw NeedsPrompt();
+    if (pass.sequence == llama::Sequence::scored && !streams()) throw NeedsPrompt();
     pass.summary.skip(captured.layer, answer.reason);
     return {};
   }
   if (answer.status != replay::Status::ok)
     throw Ended{answer.status, fmt::format("layer {}: {}", captured.layer, answer.reason)};
-  pass.summary.add(captured.layer, answer);
-  return {rows_between(answer.outputs, captured.query_heads, count_, begin, count),
-          rows_between(answer.exact, captured.query_heads, count_, begin, count),
+  const std::vector<std::int64_t> answered(std::ranges::lower_bound(part.positions(), first_), part.positions().end());
+  pass.summary.add(captured.layer, answer, std::ssize(answered), std::min(part.count, std::ssize(answered)));
+  const std::vector<std::int64_t> wanted = positions_from(begin, count);
+  return {rows_at(answer.outputs, captured.query_heads, answered, wanted),
+          rows_at(answer.exact, captured.query_heads, answered, wanted),
           pass.result.injection.mode == eval::Inject::none ? 0 : pass.result.injection.scale};
 }
 
-void DocumentRun::pass_tokens(Pass& pass, Index begin, Index count) {
-  pass.summary = {};  // the answers cover all scored tokens; later ones do not affect earlier ones
+void DocumentRun::pass_tokens(Pass& pass, Part& part, Index begin, Index count) {
+  pass.summary = {};  // the answers cover all tokens; later ones do not affect earlier ones
   machine_.injector.begin(
-      begin_ + begin, static_cast<int>(count),
-      [&, begin, count](const llama::LayerCapture& captured) { return replace(captured, pass, begin, count); },
+      begin, static_cast<int>(count),
+      [&, begin, count](const llama::LayerCapture& captured) { return replace(captured, pass, part, begin, count); },
       pass.sequence == llama::Sequence::prompt);
   decode(begin, count, pass.sequence);
   std::vector<llama::LayerPass> layers = machine_.injector.end();
+  if (begin < begin_) return;
   const auto logits = machine_.context.logits();
   pass.logits.insert(pass.logits.end(), logits.begin(), logits.end());
   pass.layers.resize(layers.size());
@@ -226,11 +283,13 @@ void DocumentRun::pass_tokens(Pass& pass, Index begin, Index count) {
 }
 
 void DocumentRun::run_pass(Pass& pass) {
-  machine_.context.remove_from(begin_);
+  machine_.context.remove_from(first_);
   pass.logits.clear();
   pass.layers.clear();
-  const Index step = machine_.options.one_at_a_time ? 1 : count_;
-  for (Index begin = 0; begin < count_; begin += step) pass_tokens(pass, begin, step);
+  for (const auto& part : parts_) {
+    const Index step = machine_.options.one_at_a_time && part->begin >= begin_ ? 1 : part->count;
+    for (Index next = 0; next < part->count; next += step) pass_tokens(pass, *part, part->begin + next, step);
+  }
 }
 
 eval::PassResult DocumentRun::run(const loop::LoopConfiguration& configuration, kvbench::eval::Injection injection) {
@@ -238,10 +297,12 @@ eval::PassResult DocumentRun::run(const loop::LoopConfiguration& configuration, 
   const bool every_layer = injection.mode == eval::Inject::all && std::ssize(layers_) == machine_.model.num_layers();
   Pass pass;
   pass.result.injection = injection;
-  loop_->start(configuration);
+  if (streams()) stream_parts(configuration.method.info->observes);
+  for (const auto& part : parts_) part->loop.start(configuration);
   try {
     try {
-      pass.sequence = every_layer ? llama::Sequence::scored : llama::Sequence::prompt;
+      if (streams()) machine_.injector.capture().restore(full_layers_);
+      pass.sequence = every_layer || streams() ? llama::Sequence::scored : llama::Sequence::prompt;
       run_pass(pass);
     } catch (const NeedsPrompt&) {
       pass.sequence = llama::Sequence::prompt;

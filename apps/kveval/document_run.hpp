@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One document in the model: its context passes through the model once, its scored tokens once per configuration.
+// One document in the model: its context passes through the model once, its scored tokens once per configuration. Under
+// the protocol stream the whole document passes through it once more per configuration, with every token in the
+// configuration's cache.
 #pragma once
 
 #include <map>
@@ -34,6 +36,7 @@ class DocumentRun {
   /// Passes the context and the scored tokens through the unchanged model. Throws as llama::run_batches() and
   /// LayerLoop.
   DocumentRun(const Machine& machine, const eval::TaskDocument& document);
+  ~DocumentRun();
 
   /// The layers in which methods can run, ascending: those recorded, without sliding windows and caps of logits.
   const std::vector<int>& layers() const { return layers_; }
@@ -44,12 +47,16 @@ class DocumentRun {
 
  private:
   struct Pass;
+  struct Part;  ///< tokens that pass together, and the loop that answers them
+  bool streams() const { return first_ == 0; }
+  void add_part(Index begin, Index count, const std::vector<std::int64_t>& positions);
+  void stream_parts(bool every_query);
   bool answers(int layer, const kvbench::eval::Injection& injection) const;
-  llama::Replacement replace(const llama::LayerCapture& captured, Pass& pass, Index begin, Index count);
-  /// Passes the scored tokens [begin, begin + count) through the model.
+  llama::Replacement replace(const llama::LayerCapture& captured, Pass& pass, Part& part, Index begin, Index count);
+  /// Passes the tokens [begin, begin + count) through the model.
   void decode(Index begin, Index count, llama::Sequence sequence);
   void run_pass(Pass& pass);
-  void pass_tokens(Pass& pass, Index begin, Index count);
+  void pass_tokens(Pass& pass, Part& part, Index begin, Index count);
   void score(std::span<const float> logits, eval::PassResult& result) const;
   void add_errors(const std::vector<llama::LayerPass>& passes, eval::PassResult& result) const;
 
@@ -57,10 +64,14 @@ class DocumentRun {
   const eval::TaskDocument& document_;
   std::vector<std::int32_t> tokens_;  ///< context and scored tokens
   Index begin_ = 0, count_ = 0;       ///< of the scored tokens
+  Index first_ = 0;                   ///< token that a configuration answers: 0 under the protocol stream, else begin_
   std::vector<int> layers_;
-  std::optional<loop::LayerLoop> loop_;
+  std::vector<std::unique_ptr<Part>> parts_;     ///< that a configuration answers, in order
   std::vector<float> full_logits_;               ///< [m, vocabulary] of the unchanged model
   std::vector<std::vector<float>> full_hidden_;  ///< by layer of the model, [m, width]
+  /// Under the protocol stream: what the unchanged model has. Each configuration begins with it, so that what its
+  /// caches know of tokens that have not come yet (the bytes that they will take) depends on no other configuration.
+  std::vector<llama::LayerCapture> full_layers_;
 };
 
 }  // namespace kvbench::kveval

@@ -12,11 +12,14 @@ namespace {
 constexpr double replay::Bytes::*byte_fields[] = {&replay::Bytes::kv,   &replay::Bytes::meta, &replay::Bytes::fast,
                                                   &replay::Bytes::slow, &replay::Bytes::read, &replay::Bytes::full};
 
-/// Means over query heads and tokens of all kv heads; rows to which a metric does not apply (NaN) do not count.
-replay::PerMetric<double> metric_means(const loop::LayerAnswer& answer) {
+/// Means over query heads and the last `scored` of the `queries` of all kv heads; rows to which a metric does not apply
+/// (NaN) do not count.
+replay::PerMetric<double> metric_means(const loop::LayerAnswer& answer, Index queries, Index scored) {
   replay::PerMetric<double> sums{}, counts{};
   for (const replay::ConfigurationResult& head : answer.heads) {
-    for (const replay::MetricRow& row : head.metrics) {
+    for (Index i = 0; i < std::ssize(head.metrics); ++i) {
+      if (i % queries < queries - scored) continue;
+      const replay::MetricRow& row = head.metrics[static_cast<std::size_t>(i)];
       for (const replay::Metric k : replay::all_metrics()) {
         if (std::isnan(row[k])) continue;
         sums[k] += row[k];
@@ -30,12 +33,12 @@ replay::PerMetric<double> metric_means(const loop::LayerAnswer& answer) {
 
 }  // namespace
 
-void PassSummary::add(std::int64_t layer, const loop::LayerAnswer& answer) {
+void PassSummary::add(std::int64_t layer, const loop::LayerAnswer& answer, Index queries, Index scored) {
   answered_ += 1;
   kv_heads_ = static_cast<double>(answer.heads.size());
   for (const replay::ConfigurationResult& head : answer.heads) bytes_ += head.bytes;
   if (answer.heads.front().dense) return;
-  layers_.push_back({.layer = layer, .metrics = metric_means(answer)});
+  layers_.push_back({.layer = layer, .metrics = metric_means(answer, queries, scored)});
   for (const replay::ConfigurationResult& head : answer.heads) {
     heads_ += 1;
     budget_tokens_ += static_cast<double>(head.budget_tokens);

@@ -12,8 +12,9 @@ namespace kvbench::kveval {
 
 class PassSummary {
  public:
-  /// A layer that --dense-layers keeps whole counts in the bytes alone.
-  void add(std::int64_t layer, const loop::LayerAnswer& answer);
+  /// Of an answer of so many queries per query head, the last `scored` ones count in the errors. A layer that
+  /// --dense-layers keeps whole counts in the bytes alone.
+  void add(std::int64_t layer, const loop::LayerAnswer& answer, Index queries, Index scored);
   /// The layer stays exact, because the method cannot run on it.
   void skip(std::int64_t layer, const std::string& reason);
   /// Sets errors of layers, budgets, bytes and the reason; the status is `skipped` where no layer was compressed.

@@ -31,6 +31,7 @@ eval::DocumentInputs inputs_of(const Machine& machine, const std::vector<int>& l
           .isa = results.isa,
           .layers = layers,
           .request = replay::stored_text(options.request),
+          .protocol = results.settings.protocol,
           .context = document.context,
           .scored = document.scored};
 }

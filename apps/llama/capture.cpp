@@ -110,6 +110,10 @@ std::vector<LayerCapture> Capture::take() {
   return captures;
 }
 
+void Capture::restore(const std::vector<LayerCapture>& captured) {
+  for (std::size_t slot = 0; slot < layers_.size(); ++slot) layers_[slot].data = captured[slot];
+}
+
 const LayerCapture* Capture::layer(int number) const {
   const bool recorded = number < static_cast<int>(slot_of_layer_.size()) && slot_of_layer_[number] >= 0;
   return recorded ? &layers_[slot_of_layer_[number]].data : nullptr;

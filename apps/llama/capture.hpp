@@ -48,6 +48,8 @@ class Capture {
   void require_same_shapes() const;
   /// What was captured since start_prompt(), after require_same_shapes().
   std::vector<LayerCapture> take();
+  /// Puts back what layers had captured since start_prompt(), in the order of take().
+  void restore(const std::vector<LayerCapture>& captured);
   /// What has been captured so far on a recorded layer; null: the layer is not recorded.
   const LayerCapture* layer(int number) const;
   /// Of all layers of the model.

@@ -41,11 +41,13 @@ bool Context::decode(std::vector<std::int32_t>& tokens, std::int64_t begin, int 
   return finished(llama_decode(context_.get(), llama_batch_get_one(tokens.data() + begin, count)), begin);
 }
 
-bool Context::decode_scored(const std::vector<std::int32_t>& tokens, std::int64_t begin, int count, Sequence sequence) {
+bool Context::decode_scored(const std::vector<std::int32_t>& tokens, std::int64_t begin, int count, Sequence sequence,
+                            bool of_each) {
   std::vector<llama_token> ids(tokens.begin() + begin, tokens.begin() + begin + count);
   std::vector<llama_pos> positions;
   for (int i = 0; i < count; ++i) positions.push_back(static_cast<llama_pos>(begin) + i);
-  std::vector<std::int8_t> wanted(static_cast<std::size_t>(count), 1);
+  std::vector<std::int8_t> wanted(static_cast<std::size_t>(count), of_each ? 1 : 0);
+  wanted.back() = 1;
   llama_batch tokens_of_batch = llama_batch_get_one(ids.data(), count);
   llama_seq_id id = static_cast<llama_seq_id>(sequence);
   std::vector<std::int32_t> id_counts(static_cast<std::size_t>(count), 1);
@@ -54,7 +56,7 @@ bool Context::decode_scored(const std::vector<std::int32_t>& tokens, std::int64_
   tokens_of_batch.seq_id = id_lists.data();
   tokens_of_batch.pos = positions.data();
   tokens_of_batch.logits = wanted.data();
-  scored_ = static_cast<std::size_t>(count);
+  scored_ = of_each ? static_cast<std::size_t>(count) : 1;
   return finished(llama_decode(context_.get(), tokens_of_batch), begin);
 }
 

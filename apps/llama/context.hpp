@@ -11,9 +11,9 @@
 
 namespace kvbench::llama {
 
-/// prompt: the tokens of the prompt and what follows them. scored: tokens that follow nothing in the model's own cache,
-/// for passes in which the attention outputs of all layers are replaced; llama.cpp then does not compute attention over
-/// the prompt.
+/// prompt: the tokens of the prompt and what follows them. scored: a cache of its own, without the prompt. Where the
+/// attention outputs of all layers are replaced, tokens go there alone, and llama.cpp does not compute attention over
+/// the prompt; or the whole document goes there again.
 enum class Sequence { prompt, scored };
 
 struct ContextOptions {
@@ -42,9 +42,9 @@ class Context {
   /// Decodes the next tokens (at most `batch`). Throws Error where llama.cpp fails; returns false where `stop` ended
   /// the call.
   bool decode(std::vector<std::int32_t>& tokens, std::int64_t begin, int count);
-  /// The same for tokens [begin, begin + count) at their positions, with logits of each.
+  /// The same for tokens [begin, begin + count) at their positions, with logits of each, or of the last one alone.
   bool decode_scored(const std::vector<std::int32_t>& tokens, std::int64_t begin, int count,
-                     Sequence sequence = Sequence::prompt);
+                     Sequence sequence = Sequence::prompt, bool of_each = true);
   /// Logits of the last decode_scored(), [count, vocabulary]; valid until the next call.
   std::span<const float> logits() const;
 

@@ -11,6 +11,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <kvbench/loop/decoder.hpp>
+#include <kvbench/replay/plan/fields.hpp>
 
 #include <python/extension/choice.hpp>
 
@@ -71,10 +72,12 @@ nb::object outputs_of(std::vector<float> values, Index heads, Index dv) {
 
 class Decoder {
  public:
-  Decoder(const nb::object& document, const Choice& choice, const std::string& budget, std::uint32_t seed, int threads)
+  Decoder(const nb::object& document, const Choice& choice, const std::string& budget, std::uint32_t seed, int threads,
+          const std::string& protocol)
       : info_(document_of(document)),
         choice_(choice),
-        decoder_(info_, {}, {.threads = threads}, {choice.method, Budget::parse(budget), seed}) {}
+        decoder_(info_, {.protocol = replay::value_names<replay::Protocol>().at(protocol)}, {.threads = threads},
+                 {choice.method, Budget::parse(budget), seed}) {}
 
   /// "ok", or the status of rows for which the method has no cache, and why.
   std::pair<std::string, std::string> compress(std::size_t layer, const Array<float>& keys, const Array<float>& values,
@@ -133,8 +136,9 @@ class Decoder {
 
 void add_decoder(nb::module_& module) {
   nb::class_<Decoder>(module, "Decoder")
-      .def(nb::init<const nb::object&, const Choice&, const std::string&, std::uint32_t, int>(), nb::arg("document"),
-           nb::arg("choice"), nb::arg("budget"), nb::arg("seed"), nb::arg("threads"))
+      .def(nb::init<const nb::object&, const Choice&, const std::string&, std::uint32_t, int, const std::string&>(),
+           nb::arg("document"), nb::arg("choice"), nb::arg("budget"), nb::arg("seed"), nb::arg("threads"),
+           nb::arg("protocol"))
       .def("compress", &Decoder::compress, nb::arg("layer"), nb::arg("keys"), nb::arg("values"), nb::arg("queries"),
            nb::arg("column_sums"))
       .def("answer", &Decoder::answer, nb::arg("layer"), nb::arg("count"), nb::arg("keys"), nb::arg("values"),

@@ -14,6 +14,7 @@
 
 #include <kvbench/config/method_flags.hpp>
 #include <kvbench/eval/eval_record.hpp>
+#include <kvbench/replay/plan/fields.hpp>
 #include <kvbench/replay/run/devices.hpp>
 #include <kvbench/report/columns/tables.hpp>
 
@@ -45,14 +46,15 @@ std::vector<double> divergences(const Logits& full, const Logits& compressed) {
 /// scored tokens.
 class Evaluation {
  public:
-  /// `output`: the file of the table. `layers`: those in which methods run.
+  /// `output`: the file of the table. `layers`: those in which methods run. `protocol`: decode or stream.
   Evaluation(const std::string& output, const std::string& model, const std::string& sha256, const std::string& text,
-             Index context, const std::string& weights, const std::vector<std::int64_t>& layers, Index model_layers)
+             Index context, const std::string& weights, const std::vector<std::int64_t>& layers, Index model_layers,
+             const std::string& protocol)
       : output_(output) {
     const auto backend = replay::make_backend({});
     results_.model = model, results_.model_sha256 = sha256, results_.text = text, results_.context_tokens = context;
     results_.device = backend->name(), results_.isa = backend->isa();
-    results_.settings = eval::settings_of({});
+    results_.settings = eval::settings_of({.protocol = replay::value_names<replay::Protocol>().at(protocol)});
     results_.settings.layers = eval::layer_ranges(layers), results_.settings.model_layers = model_layers;
     results_.settings.weights = weights;
     results_.tasks = {&eval::find_task("text")};
@@ -136,9 +138,9 @@ void add_evaluation(nb::module_& module) {
   module.def("divergences", &divergences, nb::arg("full"), nb::arg("compressed"));
   nb::class_<Evaluation>(module, "Evaluation")
       .def(nb::init<const std::string&, const std::string&, const std::string&, const std::string&, Index,
-                    const std::string&, const std::vector<std::int64_t>&, Index>(),
+                    const std::string&, const std::vector<std::int64_t>&, Index, const std::string&>(),
            nb::arg("output"), nb::arg("model"), nb::arg("sha256"), nb::arg("text"), nb::arg("context"),
-           nb::arg("weights"), nb::arg("layers"), nb::arg("model_layers"))
+           nb::arg("weights"), nb::arg("layers"), nb::arg("model_layers"), nb::arg("protocol"))
       .def("add_configuration", &Evaluation::add_configuration)
       .def("add_document", &Evaluation::add_document)
       .def("add_short_scores", &Evaluation::add_short_scores)

@@ -4,8 +4,9 @@ real model of scripts/fetch-model.
 
 llama_caches.cpp says what its runs are. Two steps join kveval to llama.cpp: `rounded`, a graph of llama.cpp in which
 keys and values are rounded by ggml, is what kveval computes; `rounded-query`, with the queries rounded too, is what
-llama.cpp computes with its own cache. The runs of a step differ in nothing but the order of fp32 sums, of which a
-rounding makes other codes in deeper layers: kveval itself moves by up to 7 % from one instruction set to another.
+llama.cpp computes with its own cache. kveval --protocol stream with rounded queries is `own`, llama.cpp itself. The runs
+of a step differ in nothing but the order of fp32 sums, of which a rounding makes other codes in deeper layers: kveval
+itself moves by up to 7 % from one instruction set to another.
 
 Usage: llama_caches_test.py KVDUMP PRINT_ARRAY KVEVAL KVBENCH LLAMA_CACHES"""
 
@@ -21,11 +22,13 @@ CONTEXT, SCORE = 320, 128
 TOLERANCE = 0.2  # of KL; without its queries, q8_0 is off by 40 %, without rotation both by 60 % and more
 
 
-def kl_of_kveval(ids, rotated):
+def kl_of_kveval(ids, rotated, queries="exact", protocol="decode"):
     """By type."""
-    hadamard = "true" if rotated else "false"
+    settings = [word for name in ("q8_0", "q4_0") for setting in (f"hadamard={str(rotated).lower()}",
+                                                                  f"queries={queries}")
+                for word in ("--set", f"{name}.{setting}")]
     table = evaluate("--ids", ids, "--context", CONTEXT, "--score", SCORE, "--method", "q8_0,q4_0", "--budget",
-                     "100%mem", "--set", f"q8_0.hadamard={hadamard}", "--set", f"q4_0.hadamard={hadamard}")
+                     "100%mem", "--protocol", protocol, *settings)
     assert [row["status"] for row in table] == ["ok", "ok"], table
     return {row["method"]: number(row, "kl_mean") for row in table}
 
@@ -37,13 +40,15 @@ def test_kveval_agrees_with_the_caches_of_llama_cpp(folder):
     llama = {(row["type"], row["rotated"] == "1", row["run"]): number(row, "kl") for row in rows(done.stdout)}
     assert llama["f32", False, "own"] < 1e-5, llama  # flash attention without rounding but to f16
     for rotated in True, False:
+        streamed = kl_of_kveval(ids, rotated, "q8_0", "stream")
         for name, kl in kl_of_kveval(ids, rotated).items():
             own, exact, rounded, query = (llama[name, rotated, run]
                                           for run in ("own", "exact-context", "rounded", "rounded-query"))
             print(f"{name} rotated={rotated}: kveval {kl:.3g}, rounded {rounded:.3g}, rounded-query {query:.3g}, "
-                  f"exact-context {exact:.3g}, own {own:.3g}")
+                  f"exact-context {exact:.3g}, own {own:.3g}, stream {streamed[name]:.3g}")
             close(kl, rounded, TOLERANCE)
             close(exact, query, TOLERANCE)
+            close(own, streamed[name], TOLERANCE)
             assert own > 1.1 * exact, (name, rotated, own, exact)  # errors of the context reach deeper layers
             assert name != "q8_0" or query > 1.4 * rounded, (rotated, query, rounded)
             assert rotated or kl > 2 * llama[name, True, "rounded"], (name, kl)

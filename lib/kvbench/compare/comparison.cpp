@@ -260,9 +260,9 @@ std::string document_text(const Comparison& row, bool with_source) {
   const EvalSetting& e = row.eval;
   std::string out;
   if (with_source)
-    out =
-        fmt::format("{}, {}, {} tokens, question {}, {}, weights {}, cache {}, protected {}, decoded {}, ", row.model,
-                    e.text, e.context_tokens, e.question, layers_text(e), e.weights, e.kv_dtype, e.protect, e.decoded);
+    out = fmt::format("{}, {}, {} tokens, question {}, {}, weights {}, cache {}, protected {}, decoded {}{}, ",
+                      row.model, e.text, e.context_tokens, e.question, layers_text(e), e.weights, e.kv_dtype, e.protect,
+                      e.decoded, row.protocol.empty() ? "" : ", protocol " + row.protocol);
   out += "task " + e.task;
   if (e.inject != "all") out += fmt::format(", inject {}", e.inject);
   return e.inject_layer.empty() ? out : out + " " + e.inject_layer;

@@ -15,13 +15,14 @@ struct DocumentInputs {
   std::string device, isa;
   std::vector<int> layers;  ///< that are captured
   std::string request;      ///< replay::stored_text()
+  std::string protocol;     ///< EvalSettings::protocol
   std::vector<int> context, scored;
 };
 
 template <class A>
 void visit(A& archive, DocumentInputs& v) {
-  auto& [model, f32, one_at_a_time, device, isa, layers, request, context, scored] = v;
-  archive(model, f32, one_at_a_time, device, isa, layers, request, context, scored);
+  auto& [model, f32, one_at_a_time, device, isa, layers, request, protocol, context, scored] = v;
+  archive(model, f32, one_at_a_time, device, isa, layers, request, protocol, context, scored);
 }
 
 struct PassInputs {

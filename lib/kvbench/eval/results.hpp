@@ -87,6 +87,7 @@ struct EvalSettings {
   std::string kv_dtype;                        ///< element type of the cache
   std::string protect;                         ///< "FIRST,LAST", followed by " outside" where not part of the budget
   std::string decoded;                         ///< treatment of decoded tokens
+  std::string protocol = "decode";             ///< "stream": the context passes through the compressed cache, too
   std::optional<std::uint32_t> document_seed;  ///< absent: documents are given as token ids
 };
 /// What a request says of them.

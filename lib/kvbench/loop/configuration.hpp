@@ -11,13 +11,13 @@ struct LoopConfiguration {
   Budget budget = Budget::parse("25%");
   std::uint32_t seed = 0;
 
-  /// The request with this configuration alone, under the protocol of a running model. Throws Error where the method
-  /// belongs to a trace.
+  /// The request with this configuration alone, under a protocol of a running model: stream if the request has it, else
+  /// decode. Throws Error where the method belongs to a trace.
   replay::ReplayRequest in(replay::ReplayRequest request) const {
     if (!method.info->trace_sha256.empty())
       throw Error("{} belongs to a trace, and a model that runs has other contexts; replay it on its trace",
                   method.info->name);
-    request.protocol = replay::Protocol::decode;
+    if (request.protocol != replay::Protocol::stream) request.protocol = replay::Protocol::decode;
     request.methods = {method};
     request.budgets = {budget};
     request.seeds = {seed};

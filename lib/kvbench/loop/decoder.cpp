@@ -214,7 +214,6 @@ replay::OpenCaches Decoder::open(const replay::WorkItem& item, const LayerArrays
 
 void Decoder::compress(std::size_t layer, const LayerArrays& arrays) {
   check_arrays(document_, layer, arrays);
-  const trace::PromptInfo& prompt = document_.prompts.front();
   std::vector<const replay::WorkItem*> items;
   for (const replay::WorkItem& item : plan_.work_items) {
     if (item.layer == layer) items.push_back(&item);
@@ -225,7 +224,7 @@ void Decoder::compress(std::size_t layer, const LayerArrays& arrays) {
     Index budget = 0;
     replay::OpenCaches caches = open(*items[i], arrays, *backend, budget);
     const bool observes = caches.observes;
-    streams[i] = std::make_unique<Stream>(*items[i], observes, prompt.prompt_tokens, std::move(caches),
+    streams[i] = std::make_unique<Stream>(*items[i], observes, plan_.prompts.front().context, std::move(caches),
                                           std::move(backend), budget);
   });
   layers_[layer] = std::move(streams);
@@ -233,8 +232,8 @@ void Decoder::compress(std::size_t layer, const LayerArrays& arrays) {
 
 std::vector<float> Decoder::begin(std::size_t layer, const LayerArrays& arrays) {
   compress(layer, arrays);
-  const trace::PromptInfo& prompt = document_.prompts.front();
-  return run(layer, prompt.num_tokens - prompt.prompt_tokens, arrays);
+  const replay::PromptPlan& prompt = plan_.prompts.front();
+  return run(layer, prompt.tokens - prompt.context, arrays);
 }
 
 std::vector<float> Decoder::answer(std::size_t layer, Index count, const LayerArrays& arrays) {

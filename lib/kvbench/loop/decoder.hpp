@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A document whose end is not known: the context of each layer is compressed as LayerLoop compresses it, and then every
-// token that the model decodes is appended and answered. Shapes as there.
+// token that the model decodes is appended and answered. Under the protocol stream every token of the document is.
+// Shapes as there.
 #pragma once
 
 #include <atomic>
@@ -35,7 +36,7 @@ class Decoder {
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  /// Compresses the context of a layer (index into PromptInfo::layers). Of the m tokens after it, keys and values
+  /// Compresses the context of a layer, which is empty under the protocol stream, (index into PromptInfo::layers). Of the m tokens after it, keys and values
   /// measure what a cost allows; where they are not known yet, others of the same number do. Throws NoCache, and Error
   /// where the method fails or the arrays do not fit; std::bad_alloc, Interrupted.
   void compress(std::size_t layer, const LayerArrays& arrays);

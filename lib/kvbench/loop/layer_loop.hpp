@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One document in the loop of a model. The context is compressed as `kvbench replay --protocol decode` compresses it on
 // a dump of the same tokens, and answers the queries of the scored tokens after it; outputs, metrics, budgets and
-// statuses are those of replay by construction. Shapes: n tokens of the context, m scored tokens, d = head_dim, dv =
+// statuses are those of replay by construction. Under the protocol stream the context is empty, and every token is
+// answered whose query the document has. Shapes: n tokens of the context, m scored tokens, d = head_dim, dv =
 // value_dim.
 #pragma once
 

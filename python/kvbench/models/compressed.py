@@ -22,6 +22,7 @@ from .scored import Scored, is_scored
 from .sequences import Document, Layer, LayerFacts, array
 
 NO_CACHE = ("infeasible", "skipped")  # statuses of a NoCache
+PROTOCOLS = ("decode", "stream")
 
 
 def chosen(method):
@@ -46,12 +47,13 @@ class Compression:
     """What compressed() does to a model, and what its caches hold."""
 
     def __init__(self, model, method, budget, seed, context, decode, threads, whole, rope_layout, inject_scale=1.0,
-                 layers=None):
+                 layers=None, protocol="decode"):
         for name, number, least, most in (("seed", seed, 0, 2**32 - 1), ("threads", threads, 0, 4096),
                                           ("decode", 1 if decode is None else decode, 1, 2**31 - 1)):
             require(least <= number <= most, "compressed()", f"{name} is {number}; it is from {least} to {most}.")
         require(rope_layout in (None, "half", "interleaved"), "compressed()",
                 f"rope_layout is {rope_layout!r}; it is 'half' or 'interleaved'.")
+        require(protocol in PROTOCOLS, "compressed()", f"protocol is {protocol!r}; it is 'decode' or 'stream'.")
         _core()
         self._found = examination(model)
         least = max(_core().least_scale, torch.finfo(model.dtype).eps)
@@ -62,6 +64,7 @@ class Compression:
         self._name = type(model).__name__
         self.budget, self._seed, self.context, self._threads = str(budget), seed, context, threads
         self.decode, self.inject_scale = decode, inject_scale
+        self._protocol, self.streams = protocol, protocol == "stream"
         self.decoded = 0  # tokens that compressed caches have answered, in all sequences
         self.whole = collections.Counter()  # contexts that stayed whole, by the reason
         self._keep_whole = whole  # statuses of contexts that stay whole
@@ -75,6 +78,8 @@ class Compression:
         self._scored = Scored(model, method, self._found, self._numbers, seed) if is_scored(method) else None
         require(not self._scored or self._chosen == self._numbers, "compressed()",
                 f"{method} compares the tokens of all layers; leave layers out, or give another method.")
+        require(not self._scored or not self.streams, "compressed()",
+                f"{method} scores a whole context, and protocol='stream' has none; give another method.")
         self._choice = self._scored.choice if self._scored else chosen(method)
         self.method = method if isinstance(method, str) else self._choice.name
         self._layouts = {number: self._layout_of(number, rope_layout) for number in self._numbers}
@@ -170,7 +175,7 @@ class Compression:
 
     def _decoder(self, document, choice, budget):
         try:
-            return _core().Decoder(document, choice, budget, self._seed, self._threads)
+            return _core().Decoder(document, choice, budget, self._seed, self._threads, self._protocol)
         except Error as refusal:  # such as a plan for another model
             raise NoCache("skipped", str(refusal)) from None
 
@@ -223,11 +228,12 @@ class Compression:
         return self._answer(sequence, call, t, n, positions)
 
     def _answer(self, sequence, call, t, n, positions):
-        """Of the tokens of a call, those of the context are answered exactly, the others by the compressed cache."""
+        """Of the tokens of a call, those of the context are answered exactly, the others by the compressed cache. A
+        stream has no context."""
         number = call.module.layer_idx
         layer = sequence[number]
-        rest = t if layer.decoder is not None else n - self._context_of(layer, t)
-        if layer.tokens and rest == t and t > 1 and (self.context is None or self.context < 0):
+        rest = t if layer.decoder is not None or self.streams else n - self.context_of(layer, t)
+        if not self.streams and layer.tokens and rest == t and t > 1 and (self.context is None or self.context < 0):
             raise Error(f"layer {number}: {t} tokens at once follow the {n - t} of the first call. If these are chunks "
                         "of one prefill, the context would end after the first one; if they are known tokens to be "
                         "decoded, where it ends is not known: give context=, the tokens of the context.")
@@ -244,7 +250,7 @@ class Compression:
                                        value=call.value[:, :n - rest]))
         return torch.cat([output, layer.decode(replace(call, query=call.query[:, first:]), sequence)])
 
-    def _context_of(self, layer, t):
+    def context_of(self, layer, t):
         """Tokens of the sequence that are the context, when a call brings t more of them."""
         if layer.tokens:
             return layer.tokens if self.context is None or self.context < 0 else self.context
@@ -287,7 +293,7 @@ def running(model, run, pulse=lambda: None, shared=False):
 @contextlib.contextmanager
 def compressed(model: Any, method: Any = "snapkv", budget: Any = "25%mem", *, seed: int = 0, context: int | None = None,
                decode: int | None = None, whole: bool = False, threads: int = 0, rope_layout: str | None = None,
-               inject_scale: float = 1.0, layers: Any = None) -> Iterator[Compression]:
+               inject_scale: float = 1.0, layers: Any = None, protocol: str = "decode") -> Iterator[Compression]:
     """Run a model of transformers with a compressed KV cache, inside a with statement.
 
     The first call of the model for a sequence computes its context exactly, as deployments do, and compresses it; all
@@ -327,6 +333,9 @@ def compressed(model: Any, method: Any = "snapkv", budget: Any = "25%mem", *, se
     layers : int, or list of int, optional
         The layers in which the method runs, the others being exact; None: all in which methods run. Budgets are divided
         over layers as if it ran in all of them.
+    protocol : {"decode", "stream"}
+        stream: the context passes through the compressed cache, too, as in an engine, in one call or in several, by
+        methods that may begin with an empty cache. Budgets that are shares are of `context` tokens.
 
     Returns
     -------
@@ -346,7 +355,7 @@ def compressed(model: Any, method: Any = "snapkv", budget: Any = "25%mem", *, se
     """
     check_model(model, "compressed()")
     run = Compression(model, method, budget, seed, context, decode, threads, NO_CACHE if whole else (), rope_layout,
-                      inject_scale, layers)
+                      inject_scale, layers, protocol)
     with running(model, run, shared=True):
         yield run
     if not run.layers:

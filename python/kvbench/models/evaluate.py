@@ -70,7 +70,7 @@ class Evaluation:
     """Documents through a model with the full cache and with each configuration, to a table in the file `output`."""
 
     def __init__(self, model, methods, budgets, output, *, context, score, seeds=1, name=None, sha256=None, text="",
-                 rope_layout=None, threads=0):
+                 rope_layout=None, threads=0, protocol="decode"):
         where = "evaluate()"
         longest = getattr(model.config.get_text_config(), "max_position_embeddings", None) or 2**31
         check_text(name or "", f"{where}: argument 'name'")
@@ -79,14 +79,14 @@ class Evaluation:
         require(context + score <= longest, where, f"context={context} and score={score} are {context + score} tokens; "
                 f"{type(model).__name__} was trained on {longest}.")
         self.model, self.context, self.score = model, context, score
-        self._found, self._passes = examination(model), Passes(model, rope_layout, threads)
+        self._found, self._passes = examination(model), Passes(model, rope_layout, threads, protocol=protocol)
         layers = self._compression("exact", "100%").layers
         require(layers, where, f"every layer of {type(model).__name__} has a sliding window or capped logits, and "
                 "methods run in neither.")
         name = name or os.path.basename(os.path.normpath(model.config._name_or_path or type(model).__name__))
         weights = next((short for short, dtype in TYPES.items() if dtype == model.dtype), str(model.dtype))
         self._table = _core().Evaluation(os.fspath(output), name, sha256 or digest_of(model), text, context, weights,
-                                         layers, model.config.get_text_config().num_hidden_layers)
+                                         layers, model.config.get_text_config().num_hidden_layers, protocol)
         seeds, budgets = seeds_of(seeds), [str(item) for item in listed(budgets, "budgets")]
         require(budgets, where, "there are no budgets.")
         self._configurations = []  # method, budget and seed as compressed() takes them, and why it does not
@@ -192,7 +192,7 @@ def documents_of(documents, tokenizer, vocabulary):
 def evaluate(model: Any, documents: Any, methods: Any, budgets: Any = "25%mem", *, tokenizer: Any = None,
              context: int = 1024, score: int = 64, seeds: Any = 1, per_document: bool = True,
              output: FilePath | None = None, name: str | None = None, rope_layout: str | None = None,
-             threads: int = 0) -> Rows:
+             threads: int = 0, protocol: str = "decode") -> Rows:
     """What methods do to the output of a model of transformers: the rows of ``kvbench eval``.
 
     One `evaluate()` of a model runs at a time: calls in other threads wait for each other, as `compressed()` does for
@@ -218,7 +218,7 @@ def evaluate(model: Any, documents: Any, methods: Any, budgets: Any = "25%mem", 
         A file that gets the CSV.
     name : str, optional
         What rows call the model.
-    rope_layout, threads
+    rope_layout, threads, protocol
         As for `compressed()`.
 
     Returns
@@ -242,7 +242,7 @@ def evaluate(model: Any, documents: Any, methods: Any, budgets: Any = "25%mem", 
     with alone_with(model, "evaluate()"), tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
         path = os.path.abspath(output or os.path.join(folder, "rows.csv"))
         run = Evaluation(model, methods, budgets, path, context=context, score=score, seeds=seeds, name=name,
-                         text=read[0][0], rope_layout=rope_layout, threads=threads)
+                         text=read[0][0], rope_layout=rope_layout, threads=threads, protocol=protocol)
         for document in read:
             run.read(*document)
         run.finish(per_document)

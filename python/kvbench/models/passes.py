@@ -16,10 +16,11 @@ NO_MEMORY = (MemoryError, torch.OutOfMemoryError)
 
 
 class Passes:
-    """The tokens of a document are its context and those behind it, which are scored. `rope_layout`, `threads`: as for
-    compressed(). `pulse`: called often; it may raise."""
+    """The tokens of a document are its context and those behind it, which are scored. `rope_layout`, `threads`,
+    `protocol`: as for compressed(). `pulse`: called often; it may raise."""
 
-    def __init__(self, model, rope_layout=None, threads=0, pulse=lambda: None):
+    def __init__(self, model, rope_layout=None, threads=0, pulse=lambda: None, protocol="decode"):
+        self._protocol = protocol
         self._model, self._layout, self._threads, self._pulse = model, rope_layout, threads, pulse
         self.continues = None  # whether tokens continue from a cache as in one pass; None: not known yet
         self._short = "logits_to_keep" in inspect.signature(model.forward).parameters
@@ -28,7 +29,7 @@ class Passes:
         """A Compression for documents of `context` tokens and `score` scored ones. Contexts for which the method lacks
         data in a layer stay whole there."""
         return Compression(self._model, method, budget, seed, context, score, self._threads, ("skipped",),
-                           self._layout, layers=layers)
+                           self._layout, layers=layers, protocol=self._protocol)
 
     def logits(self, ids, count, cache=None):
         """Logits [count, vocabulary] at the last tokens of these, which continue the cache."""
@@ -73,7 +74,7 @@ class Passes:
         """The logits of the scored tokens with the caches of a Compression. `begun`: the second that exact() returned
         for the document. Raises NoCache, with the reason, if the method has no cache for its context."""
         with running(self._model, run, self._pulse):
-            if not begun:
+            if not begun or run.streams:
                 return self.logits(context + scored, len(scored))
             cache = copy.deepcopy(begun[0])
             run.begin(cache, begun[1], context)

@@ -31,7 +31,7 @@ class Document:
     value_dim: int
     rope_type: str
     rope_layout: str
-    context: int  # tokens that are compressed
+    context: int  # tokens that are compressed; in a stream those to which shares of a budget refer
     known: int  # tokens after them for which budgets hold
     observed: int
     layers: list
@@ -123,13 +123,18 @@ class Layer:
     def _compress(self, call, count, sequence):
         """Compresses the context. Of tokens that are not known yet, others stand for the keys and values: they only
         count what a budget in bytes allows."""
-        known = max(count, self._compression.decode or 0)
-        queries = torch.cat([self._observed, call.query], 1)
+        context, known, seen = self.tokens, max(count, self._compression.decode or 0), self._observed
+        if self._compression.streams:
+            context = self._compression.context_of(self, count)
+            known = max(count, context + (self._compression.decode or 0))
+        queries = call.query if seen is None else torch.cat([seen, call.query], 1)
         queries = torch.nn.functional.pad(queries, (0, 0, 0, known - count))
         sums = np.zeros((len(queries), self.tokens + known))
-        sums[:, :self.tokens] = self._sums.cpu().numpy()
+        if self._sums is not None:
+            sums[:, :self.tokens] = self._sums.cpu().numpy()
         arrays = (self._ordered(continued(call.key, known - count)), array(continued(call.value, known - count)),
                   self._ordered(queries), sums)
-        self.decoder, self._index = self._compression.compressed_by(self._number, sequence, call, arrays, self.tokens,
-                                                                    known, self._observed.shape[1])
+        self.decoder, self._index = self._compression.compressed_by(
+            self._number, sequence, call, arrays, context, self.tokens + known - context,
+            context if seen is None else seen.shape[1])
         self._observed = self._sums = self.outputs = None

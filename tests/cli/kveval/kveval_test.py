@@ -107,6 +107,38 @@ def test_one_at_a_time_equals_the_batch(folder):
     assert ran > 20, ran
 
 
+def test_a_stream_reads_the_context_through_the_cache(folder):
+    """In two batches of the context (512 tokens and the rest), whatever runs beside it."""
+    ids, methods = harness.write_ids(folder / "ids", 560 + 8), "exact,sink,snapkv,q8_0,q8_0[queries=q8_0],q4_0"
+    common = ["--ids", ids, "--context", 560, "--score", 8, "--budget", "100%mem", "--cells", folder / "cells"]
+    decoded = evaluate(*common, "--method", methods)
+    streamed = evaluate(*common, "--method", methods, "--protocol", "stream", "--resume")
+    assert {row["protocol"] for row in decoded} == {""} and {row["protocol"] for row in streamed} == {"stream"}
+    exact, sink, snapkv, q8_0, rounded, q4_0 = streamed
+    assert number(exact, "kl_mean") < 1e-6, exact
+    assert snapkv["status"] == "skipped" and "not a streaming algorithm" in snapkv["reason"], snapkv
+    for row, before in zip(streamed, decoded):
+        if row["method"] in ("q8_0", "q4_0"):  # errors of the context reach deeper layers
+            assert number(row, "kl_mean") > 1.1 * number(before, "kl_mean"), (row, before)
+            for name in "total_bytes", "full_bytes", "budget_tokens", "kept_tokens":
+                assert row[name] == before[name], (name, row, before)
+    assert number(rounded, "kl_mean") > 1.1 * number(q8_0, "kl_mean"), (rounded, q8_0)
+    steps = evaluate(*common[:-2], "--method", "q4_0,sink", "--protocol", "stream", "--one-at-a-time")
+    for row, other in zip(steps, (q4_0, sink)):
+        close(number(row, "kl_mean"), number(other, "kl_mean"), 1e-2)
+
+
+def test_a_stream_answers_each_token_of_methods_that_observe(folder):
+    """With room for all tokens h2o changes nothing; a method of a layer of heads, and one beside others, too."""
+    ids = harness.write_ids(folder / "ids", 120 + 8)
+    common = ["--ids", ids, "--context", 120, "--score", 8, "--protocol", "stream", "--no-times"]
+    alone = kveval(*common, "--method", "h2o", "--budget", "50%").splitlines()
+    beside = kveval(*common, "--method", "q8_0,h2o", "--budget", "100%,50%").splitlines()
+    assert alone[1] in beside[1:], (alone, beside)
+    whole = [row for row in rows("\n".join(beside)) if row["method"] == "h2o" and row["budget"] == "100%"]
+    assert number(whole[0], "kl_mean") < 1e-6 < number(rows("\n".join(alone))[0], "kl_mean"), beside
+
+
 def with_bytes(folder, name, old, new):
     """A copy of the model in which one place of its metadata is changed."""
     model = pathlib.Path(harness.MODEL).read_bytes()
@@ -237,6 +269,9 @@ def test_bad_input_is_named(folder):
         (["there is no such file"], ["--text", folder / "none.txt"]),
         (["trained on 8192 tokens", "--context"], ["--text", text, "--context", 9000]),
         (["short.txt"], ["--text", short, "--context", 2000]),
+        (["--protocol prefill", "give decode or stream"], ["--text", text, "--protocol", "prefill"]),
+        (["--protect must be left out"], ["--text", text, "--context", 64, "--documents", 1, "--protocol", "stream",
+                                          "--protect", "4,4"]),
         (["there is no layer 30"], ["--text", text, "--layers", "30"]),
         (["--memory allows"], ["--text", text, "--memory", "100M"]),
         (["is not a token id"], ["--ids", short]),

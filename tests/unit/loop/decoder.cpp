@@ -43,13 +43,6 @@ void check_close(const std::vector<float>& a, const std::vector<float>& b) {
   for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i] == doctest::Approx(b[i]).epsilon(1e-4).scale(1e-2));
 }
 
-/// Whether a method chooses by what a running model does not know: exact logits, speculated queries.
-bool looks_ahead(const LoopConfiguration& c) {
-  const std::string& name = c.method.info->name;
-  return name.starts_with("oracle") || name.starts_with("infinigen") || name.starts_with("vattention") ||
-         name.starts_with("magicpig");
-}
-
 }  // namespace
 
 TEST_CASE("the decoder gives the outputs and bytes of the loop, for every method and kind of budget") {

@@ -87,6 +87,13 @@ inline Layer shortened(Layer layer, const trace::TraceInfo& info, Index tokens) 
   return layer;
 }
 
+/// Whether a method chooses by what a running model does not know: exact logits, speculated queries.
+inline bool looks_ahead(const LoopConfiguration& c) {
+  const std::string& name = c.method.info->name;
+  return name.starts_with("oracle") || name.starts_with("infinigen") || name.starts_with("vattention") ||
+         name.starts_with("magicpig");
+}
+
 inline std::vector<LoopConfiguration> configurations(const char* budget) {
   std::vector<LoopConfiguration> all;
   for (const Row& row : all_rows()) {

@@ -11,13 +11,14 @@ namespace {
 /// The operation that adds a table's entries to a state. The caller sets the buffers of the state.
 kernels::WeightedAttention<Buffer> attention_over(const EntryTable& t, const HeadTokens& tokens,
                                                   const QueryBlock& queries) {
-  return {.queries = queries.queries,
+  const bool exact_logits = !t.token_keys.present() && !t.queries.present();
+  return {.queries = t.queries.present() ? t.queries : queries.queries,
           .first = queries.first,
           .last = queries.last,
           .scale = tokens.scale,
           .keys = t.token_keys.present() ? t.token_keys : tokens.keys,
           .values = t.token_values.present() ? t.token_values : tokens.values,
-          .scores = t.token_keys.present() ? Buffer<const float>() : queries.scores,
+          .scores = exact_logits ? queries.scores : Buffer<const float>(),
           .ids = t.ids,
           .weight_num = t.weight_num,
           .weight_den = t.weight_den,

@@ -53,6 +53,7 @@ class Codec {
 /// The codecs of a kv head. Null: the rows are stored in 16 bits.
 struct Codecs {
   std::shared_ptr<const Codec> keys, values;
+  std::shared_ptr<const Codec> queries;  ///< that read such keys, which are stored nowhere; null: they are exact
 };
 
 }  // namespace kvbench::methods

@@ -29,6 +29,9 @@ struct EntryTable {
   /// full cache is stored in fewer bits.
   Buffer<const float> token_keys;
   Buffer<const float> token_values;  ///< [tokens so far, dv] the same for the values
+  /// [G*m, d] the queries as they are multiplied by the keys of these entries, of engines that round them; absent: the
+  /// exact ones.
+  Buffer<const float> queries;
   bool rounded = false;  ///< own rows and rows by token are those of the tokens in fewer bits: no entry is merged
   /// [2, dv] the least and the largest output of each channel, to which answers are clamped (clamp_outputs()); absent:
   /// not clamped. Answers are means of values where no weight is negative; where weights are, this bounds what a

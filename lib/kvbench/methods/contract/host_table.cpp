@@ -47,6 +47,9 @@ void check_shape(const EntryTable& t, const HeadTokens& tokens, Index num_querie
   require(
       !t.own_values.present() || (t.own_values.rows() == t.ids.size() && t.own_values.cols() == tokens.values.cols()),
       "own values that are not [slots, dv]");
+  require(!t.queries.present() ||
+              (t.queries.rows() == tokens.group * num_queries && t.queries.cols() == tokens.keys.cols()),
+          "queries that are not [G*m, d]");
 }
 
 // These loops have no early exit, so that compilers vectorise them: all keys and values of merged entries are checked

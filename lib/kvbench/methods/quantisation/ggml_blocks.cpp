@@ -19,13 +19,15 @@
 // Parameters: hadamard rotates blocks of channels before they are rounded (llama.cpp #21038): of keys the largest
 // power of two from 64 on that divides d, of values 64. round (q8_0): ties of codes go to the even one, as llama.cpp
 // rounds on x86, or away from zero, as its reference function does. values: a format of their own, as llama.cpp's
-// --cache-type-v is; there is none for 16 bits.
+// --cache-type-v is; there is none for 16 bits. queries: q8_0 rounds queries, rotated as keys are, before they meet the
+// keys, as llama.cpp's flash attention on processors does (ggml-cpu.c: vec_dot_type of the type of the keys). Beside
+// q4_1 and q5_1 it has q8_1, which is q8_0 with the sum of the codes.
 // Complexity: O(n (d + dv)); with hadamard O(n (d + dv) log d).
 // Worst-case error of a number: s / 2 in q8_0, q4_1 and q5_1; s in q4_0 and q5_0 for numbers of the sign opposite to
 // the largest one, whose range ends at 7 s or 15 s; in iq4_nl a quarter of the largest |x|, as the second scale is up
 // to an eighth from s; and the rounding of s and m to f16.
 // Deviations: llama.cpp rotates the query instead of rotating keys back; the products are the same but for rounding.
-// Queries are not rounded, as llama.cpp's flash attention on processors does (docs/eval.md).
+// Queries are exact by default; engines differ in what they make of them (docs/eval.md).
 // Where ggml stores -0 as a minimum or decodes to -0, +0 stands here.
 // iq4_nl is what ggml makes of a row of a cache on processors: one try of s, no importance matrix. A model file gets
 // the best of 16. ggml's CUDA kernel adds the same sums in pairs of channels, so that a scale may differ in its last
@@ -58,11 +60,14 @@ constexpr Format eight{ggml::q8_0, "8.5"}, five_1{ggml::q5_1, "6"}, five_0{ggml:
 struct BlockParams {
   bool hadamard = false;
   enum class Values { same, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl } values = Values::same;
+  enum class Queries { exact, q8_0 } queries = Queries::exact;
 };
 void fields(ParamVisitor& visitor, BlockParams& params) {
   visitor.flag("hadamard", params.hadamard, "rotate channels before rounding, as llama.cpp does where d % 64 = 0");
   visitor.choice("values", params.values, {"same", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"},
                  "format of the values; same: that of the keys");
+  visitor.choice("queries", params.queries, {"exact", "q8_0"},
+                 "format in which queries meet the keys; q8_0: as in llama.cpp's flash attention on processors");
 }
 struct Q8Params : BlockParams {
   enum class Round { even, away } round = Round::even;
@@ -84,16 +89,19 @@ Format values_of(const Format& keys, const BlockParams& params) {
   return others[static_cast<std::size_t>(params.values) - 1];
 }
 
-Codecs codecs_of(const HeadPrompt& head, const GroupFormat& keys, const GroupFormat& values, bool hadamard) {
+Codecs codecs_of(const HeadPrompt& head, const GroupFormat& keys, const GroupFormat& values,
+                 const BlockParams& params) {
   const auto codec = [&](const GroupFormat& format, Index turn) {
     const bool levels = format.grid == kernels::Grid::codebook;
     return std::make_shared<GroupCodec>(GroupCodecSettings{.format = format,
                                                            .codebook = levels ? ggml::iq4_nl_codebook() : nullptr,
                                                            .encode_with_stored = false,
                                                            .fitted = levels,
-                                                           .hadamard = hadamard ? turn : 0});
+                                                           .hadamard = params.hadamard ? turn : 0});
   };
-  return {codec(keys, rotation_of_keys(head.keys.cols())), codec(values, least_turn)};
+  const Index turn = rotation_of_keys(head.keys.cols());
+  return {codec(keys, turn), codec(values, least_turn),
+          params.queries == BlockParams::Queries::q8_0 ? codec(ggml::q8_0, turn) : nullptr};
 }
 
 template <const Format& keys>
@@ -104,12 +112,12 @@ std::vector<std::string> block_level(const BlockParams& params) {
 }
 template <const Format& keys>
 Codecs block_codecs(const HeadPrompt& head, const BlockParams& params, std::size_t, std::uint32_t, Backend&) {
-  return codecs_of(head, keys.format, values_of(keys, params).format, params.hadamard);
+  return codecs_of(head, keys.format, values_of(keys, params).format, params);
 }
 std::vector<std::string> q8_0_level(const Q8Params& params) { return block_level<eight>(params); }
 Codecs q8_0_codecs(const HeadPrompt& head, const Q8Params& params, std::size_t, std::uint32_t, Backend&) {
   const Format keys{params.round == Q8Params::Round::even ? ggml::q8_0 : ggml::q8_0_reference, eight.bits};
-  return codecs_of(head, keys.format, values_of(keys, params).format, params.hadamard);
+  return codecs_of(head, keys.format, values_of(keys, params).format, params);
 }
 
 template <class P>

@@ -6,6 +6,7 @@
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rounded_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
+#include <kvbench/methods/stages/wrapped_cache.hpp>
 
 namespace kvbench::methods {
 namespace {
@@ -41,6 +42,33 @@ void share_codec(const MethodInfo& quantiser, const Params& params, const HeadPr
         dv, block, quantiser.name));
   }
   codecs.values = nullptr;
+}
+
+/// A cache whose keys meet queries in fewer bits.
+class RoundedQueries : public WrappedCache {
+ public:
+  RoundedQueries(std::unique_ptr<CompressedCache> cache, std::shared_ptr<const Codec> codec, Backend& backend)
+      : WrappedCache(std::move(cache), {}), codec_(std::move(codec)), backend_(backend) {}
+
+  EntryTables entries(const QueryBlock& queries) const override {
+    EntryTables tables = cache().entries(queries);
+    if (!queries.queries.present()) return tables;
+    const Buffer<const float> rounded = codec_->decoded(queries.queries, backend_);
+    for (EntryTable& table : tables) table.queries = rounded;
+    return tables;
+  }
+
+ private:
+  std::shared_ptr<const Codec> codec_;
+  Backend& backend_;
+};
+
+Caches with_queries_of(std::span<const Codecs> codecs, Caches caches, Backend& backend) {
+  for (std::size_t h = 0; h < caches.size(); ++h) {
+    if (codecs[h].queries)
+      caches[h] = std::make_unique<RoundedQueries>(std::move(caches[h]), codecs[h].queries, backend);
+  }
+  return caches;
 }
 
 std::string name_of_level(const MethodInfo& quantiser, const Params& params, std::size_t level) {
@@ -93,7 +121,7 @@ Caches stored_by(const MethodInfo& quantiser, const Params& params, std::size_t 
   const Note note{.text = name_of_level(quantiser, params, level)};
   for (std::size_t h = 0; h < caches.size(); ++h)
     caches[h] = rounded_cache(std::move(caches[h]), heads[h], codecs[h], {note}, backend);
-  return caches;
+  return with_queries_of(codecs, std::move(caches), backend);
 }
 
 MakeCaches tier_stored_by(const MethodInfo& quantiser, const Params& params, std::size_t level, MakeCaches make,
@@ -101,7 +129,10 @@ MakeCaches tier_stored_by(const MethodInfo& quantiser, const Params& params, std
   const auto codecs = [=, codecs_of = quantiser.quantiser.layer_codecs, &backend](std::uint32_t seed) {
     return codecs_of(heads, params, level, seed, backend);
   };
-  return rounded_tier(std::move(make), heads, codecs, name_of_level(quantiser, params, level), backend);
+  MakeCaches rounded = rounded_tier(std::move(make), heads, codecs, name_of_level(quantiser, params, level), backend);
+  return [=, &backend](Index budget, std::uint32_t seed) {
+    return with_queries_of(codecs(seed), rounded(budget, seed), backend);
+  };
 }
 
 }  // namespace kvbench::methods

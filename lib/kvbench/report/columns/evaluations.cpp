@@ -53,6 +53,15 @@ Value<EvalRecord> document_seed() {
           }});
 }
 
+Value<EvalRecord> protocol() {
+  return {.print = [](const EvalRecord& r) { return r.settings.protocol == "stream" ? "stream" : ""; },
+          .parse =
+              [](EvalRecord& r, const CsvCell& cell) {
+                if (!cell.text.empty() && cell.text != "stream") cell.refuse("stream, or empty");
+                r.settings.protocol = cell.text.empty() ? "decode" : "stream";
+              }};
+}
+
 template <class T>
 Value<EvalRecord> of_settings(T eval::EvalSettings::*value) {
   return needed(value_where<EvalRecord>(
@@ -127,6 +136,10 @@ void add_settings(EvalColumns& c) {
       "part of the budget",
       &EvalSettings::protect);
   add("decoded", "treatment of decoded tokens: method or keep", &EvalSettings::decoded);
+  c.identity(Tells::section, {"protocol",
+                              "stream: the context passes through the compressed cache, too; empty: it is read with "
+                              "exact attention and then compressed",
+                              protocol(), "text"});
   c.list.push_back(
       {"document_seed", "seed of the documents; empty where they are given as token ids", document_seed(), "integer"});
 }

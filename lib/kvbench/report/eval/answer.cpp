@@ -184,19 +184,20 @@ std::string damage_sentence(const DamageStanding& at, std::size_t texts) {
 /// What the figures of formats that llama.cpp runs leave out; "" where no row has one.
 std::string llama_cpp_note(std::span<const RowsOfText> texts) {
   const auto runs_there = [](const EvalRow* r) {
-    return methods::runs_in(r->method, r->params).starts_with("llama.cpp");
+    return r->settings.protocol != "stream" && methods::runs_in(r->method, r->params).starts_with("llama.cpp");
   };
   const auto has_one = [&](const RowsOfText& rows) { return std::ranges::any_of(rows, runs_there); };
   if (std::ranges::none_of(texts, has_one)) return "";
   return "The context is exact here; llama.cpp reads it through its rounded cache, and KL is larger there "
-         "(docs/eval.md says by how much).";
+         "(docs/eval.md says by how much; --protocol stream measures it).";
 }
 
 /// What sections over several texts have in common.
 std::string setting_of(const EvalSection& s) {
   const eval::EvalSettings& e = s.settings;
-  return fmt::format("{}, {} tokens, question {}, {}, weights {}, cache {}, protected {}, decoded {}", s.model,
-                     s.context, s.question, layers_text(e), e.weights, e.kv_dtype, e.protect, e.decoded);
+  return fmt::format("{}, {} tokens, question {}, {}, weights {}, cache {}, protected {}, decoded {}{}", s.model,
+                     s.context, s.question, layers_text(e), e.weights, e.kv_dtype, e.protect, e.decoded,
+                     e.protocol == "stream" ? ", protocol stream" : "");
 }
 
 }  // namespace

@@ -111,10 +111,11 @@ Paragraph setting_paragraph(const EvalSection& section) {
   const std::string layers = layers_text(section.settings);
   return {
       fmt::format("Documents of {} with contexts of {} tokens, question {} the compressed context. Methods "
-                  "compute the attention of the scored tokens in {} of the running model{}. Every figure is "
+                  "compute the attention of {} in {} of the running model{}. Every figure is "
                   "paired with the full cache on the same tokens. Weights: {}; cache: {}; protected tokens: "
                   "{}; decoded tokens: {}; digests of the documents: {}.",
-                  section.text, section.context, section.question, layers,
+                  section.text, section.context, section.question,
+                  section.settings.protocol == "stream" ? "all tokens (protocol stream)" : "the scored tokens", layers,
                   layers.starts_with("all") ? "" : "; the others keep their full cache, which the bytes count",
                   section.settings.weights, section.settings.kv_dtype, section.settings.protect,
                   section.settings.decoded, section.documents)};

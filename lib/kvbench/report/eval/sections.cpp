@@ -93,6 +93,7 @@ void distinguish(std::vector<EvalSection>& sections) {
       {"cache ", [](const EvalSection& s) { return s.settings.kv_dtype; }},
       {"protected tokens ", [](const EvalSection& s) { return s.settings.protect; }},
       {"decoded tokens: ", [](const EvalSection& s) { return s.settings.decoded; }},
+      {"protocol ", [](const EvalSection& s) { return s.settings.protocol; }},
       {"documents: ", [](const EvalSection& s) { return s.documents; }}};
   const auto of_text = [](const EvalSection& s) { return std::tie(s.model, s.text, s.context); };
   for (EvalSection& section : sections) {

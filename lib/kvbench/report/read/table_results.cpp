@@ -164,6 +164,7 @@ void DocumentResults::add(const CsvTable& table, const CsvRow& line, const eval:
                   place.prompt);
     place.context_tokens = row.context_tokens;
     place.positions = {0};
+    if (row.settings.protocol == "stream") place.protocol = "stream";
     place.eval = setting_of(row);
   }
   const std::size_t configuration = configuration_of(row, false, 0);
