@@ -51,11 +51,14 @@ class Programs:
             names = words[words.index("-m") + 1].replace("llama.cpp", "q8_0,q4_0").split(",")
             budgets = words[words.index("-b") + 1]
             self.budgets.add(budgets)
-            replay = "replay" in words
+            replay, streams = "replay" in words, "stream" in words
+            if not replay and names != ["exact"]:  # formats of engines, as engines read a context; the race
+                assert streams == (budgets == "100%mem"), words
             if not replay and budgets != "100%mem":
                 self.raced.append([name if name in TRUE else os.path.basename(name) for name in names])
             layers = lambda name: ["all", *self.layers.get(name, ())] if replay else ["all"]  # noqa: E731
-            rows = [self.whole_row(name, budget, layer, "kl_predicted" if replay else "kl_mean")
+            rows = [{**self.whole_row(name, budget, layer, "kl_predicted" if replay else "kl_mean"),
+                     "protocol": "stream" if streams else ""}
                     for name in names for budget in budgets.split(",") for layer in layers(name)]
             with open(made, "w", newline="") as file:
                 table = csv.DictWriter(file, rows[0], lineterminator="\n")

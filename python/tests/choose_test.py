@@ -216,7 +216,7 @@ class Answers(ChooseTest):
             text = self.choose(programs)
         self.assertRegex(text, r"\| llama.cpp q8_0 \| 25.0 % \| [56]\.\d+ \([56]\.\d+ to [56]\.\d+\) \| breaks the "
                                r"model; with layer 3 in 16 bits 0\.0\d+ \(0\.0\d+ to 0\.0\d+\) at 25\.0 % \|")
-        self.assertIn("llama.cpp reads it through its rounded cache", text)
+        self.assertIn("whose contexts pass through the cache", text)
         plan = pathlib.Path(plans[0].removeprefix("plan:")).read_text()
         self.assertEqual([line.split('method = "')[1].split('"')[0] for line in plan.splitlines() if "layer =" in line],
                          ["q8_0"] * 3 + ["exact"] + ["q8_0"] * 6)

@@ -41,6 +41,41 @@ class ContextsTest(PackageTest):
             return model(token_ids()).logits[0]
 
 
+class Streams(ContextsTest):
+    """protocol="stream": the context passes through the cache, too."""
+
+    def test_calls_of_any_size_give_the_logits_of_one(self):
+        for method, budget in (("fp8", "100%mem"), ("sink", 30), ("h2o", "60%"), ("int", "40%mem")):
+            with self.subTest(method):
+                whole = self.logits(self.model, method, budget, protocol="stream")
+                for sizes in ([CONTEXT, *[1] * (N - CONTEXT)], [20, 1, 20, N - 41]):
+                    cache, got, first = transformers.DynamicCache(), [], 0
+                    with kvbench.compressed(self.model, method, budget, context=CONTEXT, decode=N - CONTEXT,
+                                            protocol="stream") as run:
+                        for size in sizes:
+                            got.append(self.model(token_ids()[:, first:first + size], past_key_values=cache).logits[0])
+                            first += size
+                    torch.testing.assert_close(torch.cat(got), whole, rtol=1e-3, atol=1e-3)
+                    self.assertLess(run.bytes["kv"], run.bytes["full"])
+
+    def test_the_context_is_compressed_where_a_context_is_not(self):
+        plain = self.model(token_ids()).logits[0]
+        streamed = self.logits(self.model, "fp8", "100%mem", protocol="stream")
+        decoded = self.logits(self.model, "fp8", "100%mem")
+        torch.testing.assert_close(decoded[:CONTEXT], plain[:CONTEXT], rtol=1e-3, atol=1e-5)
+        self.assertFalse(torch.allclose(streamed[1:CONTEXT], plain[1:CONTEXT], atol=1e-5))
+        self.assertFalse(torch.allclose(streamed[CONTEXT:], decoded[CONTEXT:], atol=1e-5))
+        torch.testing.assert_close(self.logits(self.model, "exact", "100%mem", protocol="stream"), plain, rtol=1e-3,
+                                   atol=1e-4)
+
+    def test_what_cannot_stream_is_refused(self):
+        for method, options, fault in (("snapkv", {"protocol": "stream"}, "not a streaming algorithm"),
+                                       ("h2o", {"protocol": "steam"}, "it is 'decode' or 'stream'"),
+                                       ("damage-votes", {"protocol": "stream"}, "give another method")):
+            with self.subTest(method), self.assertRaisesRegex(kvbench.Error, fault):
+                self.logits(self.model, method, "50%", **options)
+
+
 class Several(ContextsTest):
     def test_the_method_belongs_to_the_model_that_is_called(self):
         first, second = self.model, hf_models.build(*hf_models.MODELS["llama"][:2], seed=5)

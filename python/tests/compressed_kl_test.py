@@ -16,30 +16,39 @@ if not (os.path.exists(KVEVAL) and MODEL.exists()):
     print("skipped: there is no kveval, or no model; scripts/fetch-model fetches both")
     sys.exit(77)
 CONTEXT, SCORED = 256, 48
-METHODS = "exact,h2o,sink,q8_0,chelsea,snapkv+q4_0[q4_0.hadamard=true]"
+METHODS = {"decode": "exact,h2o,sink,q8_0,chelsea,snapkv+q4_0[q4_0.hadamard=true]",
+           "stream": "exact,h2o,sink,snapkv,q8_0[queries=q8_0],chelsea"}
 SAME = ("status", "budget_tokens", "document_sha256", "documents_sha256", "method_layers", "model_layers", "kv_dtype",
-        "protect", "decoded", "documents", "compressed_layers", "scored", "scored_key", "rope_layout")
+        "protect", "decoded", "protocol", "documents", "compressed_layers", "scored", "scored_key", "rope_layout")
 
 
 class Divergence(PackageTest):
-    def evaluated(self, ids):
+    def evaluated(self, ids, protocol):
         """Rows of kveval for a document of these tokens."""
         text = self.write(" ".join(map(str, ids)), "ids")
         done = subprocess.run([KVEVAL, str(MODEL), "--ids", text, "--context", str(CONTEXT), "--score",
-                               str(SCORED), "-m", METHODS, "-b", "60%mem", "-q", "-o", self.path("rows.csv")],
+                               str(SCORED), "-m", METHODS[protocol], "-b", "60%mem", "-q", "--protocol", protocol,
+                               "-o", self.path("rows.csv")],
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         return kvbench.load_csv(self.path("rows.csv"))
 
     def test_rows_are_those_of_kveval(self):
+        self.check("decode", {"ok", "infeasible"})  # exact
+
+    def test_rows_of_streams_are_those_of_kveval(self):
+        self.check("stream", {"ok", "infeasible", "skipped"})  # snapkv
+
+    def check(self, protocol, statuses):
         with kvbench.Trace(SAMPLE) as trace:
             ids = trace.prompts["0"].tokens[:CONTEXT + SCORED].tolist()
         transformers.utils.logging.disable_progress_bar()
-        rows = kvbench.evaluate(kvbench.load_model(str(MODEL)), {"ids": ids}, METHODS, "60%mem",
-                                context=CONTEXT, score=SCORED, rope_layout="interleaved", per_document=False)
-        expected = self.evaluated(ids)
+        rows = kvbench.evaluate(kvbench.load_model(str(MODEL)), {"ids": ids}, METHODS[protocol], "60%mem",
+                                context=CONTEXT, score=SCORED, rope_layout="interleaved", per_document=False,
+                                protocol=protocol)
+        expected = self.evaluated(ids, protocol)
         self.assertEqual([row["method"] for row in rows], [row["method"] for row in expected])
-        self.assertEqual({row["status"] for row in rows}, {"ok", "infeasible"})  # exact
+        self.assertEqual({row["status"] for row in rows}, statuses)
         for row, other in zip(rows, expected):
             rounds = "q" in row["method"]  # docs/eval.md: how exact KL is where methods round
             tolerance = 0.4 if rounds else 1e-3
@@ -49,5 +58,6 @@ class Divergence(PackageTest):
                     continue
                 self.assertLess(abs(row["kl_mean"] - other["kl_mean"]), 1e-6 + tolerance * other["kl_mean"])
                 for name, delta in (("nll", 1 if rounds else 1e-4), ("nll_full", 1e-4), ("top1", 1 if rounds else 0),
-                                    ("kept_tokens", 1e-6), ("total_bytes", 1), ("full_bytes", 1e-6)):
+                                    ("total_bytes", 1), ("full_bytes", 1e-6),
+                                    *([("kept_tokens", 1e-6)] if protocol == "decode" else [])):  # of which queries
                     self.assertAlmostEqual(row[name], other[name], delta=delta, msg=name)

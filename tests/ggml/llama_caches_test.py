@@ -4,9 +4,9 @@ real model of scripts/fetch-model.
 
 llama_caches.cpp says what its runs are. Two steps join kveval to llama.cpp: `rounded`, a graph of llama.cpp in which
 keys and values are rounded by ggml, is what kveval computes; `rounded-query`, with the queries rounded too, is what
-llama.cpp computes with its own cache. kveval --protocol stream with rounded queries is `own`, llama.cpp itself. The runs
-of a step differ in nothing but the order of fp32 sums, of which a rounding makes other codes in deeper layers: kveval
-itself moves by up to 7 % from one instruction set to another.
+llama.cpp computes with its own cache. kveval --protocol stream with rounded queries is `own`, llama.cpp itself. The
+runs of a step differ in nothing but the order of fp32 sums, of which a rounding makes other codes in deeper layers:
+kveval itself moves by up to 7 % from one instruction set to another.
 
 Usage: llama_caches_test.py KVDUMP PRINT_ARRAY KVEVAL KVBENCH LLAMA_CACHES"""
 

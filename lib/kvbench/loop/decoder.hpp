@@ -36,9 +36,9 @@ class Decoder {
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  /// Compresses the context of a layer, which is empty under the protocol stream, (index into PromptInfo::layers). Of the m tokens after it, keys and values
-  /// measure what a cost allows; where they are not known yet, others of the same number do. Throws NoCache, and Error
-  /// where the method fails or the arrays do not fit; std::bad_alloc, Interrupted.
+  /// Compresses the context of a layer (index into PromptInfo::layers), which is empty under the protocol stream. Of the
+  /// tokens after it, keys and values measure what a cost allows; where they are not known yet, others of the same
+  /// number do. Throws NoCache, and Error where the method fails or the arrays do not fit; std::bad_alloc, Interrupted.
   void compress(std::size_t layer, const LayerArrays& arrays);
 
   /// compress(), and the outputs of the queries of the m tokens: [query_heads, m, dv]. Throws Error where one is not

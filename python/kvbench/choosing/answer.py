@@ -236,7 +236,8 @@ def engines(found: Found) -> str:
     where = ""
     if rows and layers(rows[0])[0] != layers(rows[0])[1]:
         where = f" in these {layers(rows[0])[0]} layers; engines round the others too"
-    how = (f"KL in the model on {DOCUMENTS} documents, geometric mean, least and largest" if measured else
+    how = (f"KL in the model on {DOCUMENTS} documents, whose contexts pass through the cache: geometric mean, least "
+           "and largest" if measured else
            f"not measured: that takes {DOCUMENTS} documents" + (" and more --minutes" if found.raced >= DOCUMENTS else
                                                                "; give longer texts, or a smaller --context"))
     table = "\n".join(map(line, found.settings))
@@ -245,9 +246,6 @@ def engines(found: Found) -> str:
     if any(setting.kl and max(setting.kl) >= LARGE for setting in measured):
         text += (f"\nLarge: {LARGE:g} nats or more on one of the documents. Breaks the model: {BREAKS:g} or more.\n")
     of_llama = [setting for setting in found.settings if setting.engine.startswith("llama.cpp")]
-    if any(setting.kl for setting in of_llama):
-        text += ("\nThe context is exact here; llama.cpp reads it through its rounded cache, and KL is larger there "
-                 "(docs/eval.md says by how much).\n")
     if any(setting.better for setting in of_llama):
         text += "\nllama.cpp itself has one type for all layers.\n"
     return text

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kvbench-choose says of the formats that engines have today: measured in the model, or nothing. Where one of them
-does much damage it also tries to leave the layers in 16 bits that the format hurts most."""
+"""What kvbench-choose says of the formats that engines have today: measured in the model, or nothing. The context
+passes through the cache, as engines read it. Where a format does much damage it also tries to leave the layers in 16
+bits that the format hurts most."""
 
 import dataclasses
 import math
@@ -60,10 +61,10 @@ def measure_settings(work: Work, predictions: Predictions, documents: list[str],
     names, kl = [setting.name for setting in settings], {setting.name: [] for setting in settings}
     for number, document in enumerate(documents[:DOCUMENTS]):
         started = time.monotonic()
-        if started >= deadline and not is_measured(work, document, names, FULL):
+        if started >= deadline and not is_measured(work, document, names, FULL, "stream"):
             return settings
         work.say(f"measuring {len(names)} formats of engines on document {number + 1} of {DOCUMENTS}")
-        for name, row in measured(work, document, names, FULL).items():
+        for name, row in measured(work, document, names, FULL, "stream").items():
             kl[name].append(float(row["kl_mean"]))
         if number == 0 and started + DOCUMENTS * (time.monotonic() - started) > deadline:
             return settings
@@ -90,11 +91,11 @@ def leave_layers(work: Work, predictions: Predictions, settings: list[Setting], 
     try:
         rows = []
         for number, document in enumerate(documents):
-            if time.monotonic() >= deadline and not is_measured(work, document, tried, FULL):
+            if time.monotonic() >= deadline and not is_measured(work, document, tried, FULL, "stream"):
                 return None
             work.say(f"measuring {len(tried)} of them with single layers in 16 bits on document {number + 1} of "
                      f"{len(documents)}")
-            rows.append(measured(work, document, list(tried), FULL))
+            rows.append(measured(work, document, list(tried), FULL, "stream"))
     except Error as why:  # of a model whose layers a plan cannot name
         return work.say(f"single layers are not left in 16 bits: {why}")
     for name, setting in tried.items():

@@ -34,31 +34,32 @@ def tables_of(work: Work, document: str) -> tuple[list[str], str]:
     return tables, work.path("measured", f"{stem}.{len(tables)}.csv")
 
 
-def rows_in(table: str) -> dict[tuple[str, str], dict[str, str]]:
-    """{(configuration, budget): row} of a table of kveval of one document."""
+def rows_in(table: str) -> dict[tuple[str, str, str], dict[str, str]]:
+    """{(configuration, budget, protocol): row} of a table of kveval of one document."""
     rows = rows_of(table, ("kl_mean", "method", "params", "budget", "sha256"), "a table of kveval")
-    return {(configuration(row), row["budget"]): {**row, "table": table} for row in rows
-            if row["layer"] == "all" and row["document"] == "all"}
+    return {(configuration(row), row["budget"], row.get("protocol") or "decode"): {**row, "table": table}
+            for row in rows if row["layer"] == "all" and row["document"] == "all"}
 
 
-def is_measured(work: Work, document: str, names: Iterable[str], budget: str) -> bool:
+def is_measured(work: Work, document: str, names: Iterable[str], budget: str, protocol: str = "decode") -> bool:
     found = {key for table in tables_of(work, document)[0] for key in rows_in(table)}
-    return all((name, budget) in found for name in names)
+    return all((name, budget, protocol) in found for name in names)
 
 
-def measured(work: Work, document: str, names: list[str], budget: str) -> dict[str, dict[str, str]]:
+def measured(work: Work, document: str, names: list[str], budget: str,
+             protocol: str = "decode") -> dict[str, dict[str, str]]:
     """The rows of kveval of these configurations on a document, by name. What was measured for another question is not
     measured again. Raises Error if one did not run, or ran in another model."""
     tables, made = tables_of(work, document)
     found = {key: row for table in tables for key, row in rows_in(table).items()}
-    missing = [name for name in names if (name, budget) not in found]
+    missing = [name for name in names if (name, budget, protocol) not in found]
     if missing:
-        measure(work, made, missing, budget, document)
+        measure(work, made, missing, budget, document, protocol)
         found.update(rows_in(made))
     for name in names:
-        require((name, budget) in found, made, f"has no row of {name}; remove this file, and the same command measures "
-                "it again.")
-    rows = {name: found[name, budget] for name in names}
+        require((name, budget, protocol) in found, made, f"has no row of {name}; remove this file, and the same "
+                "command measures it again.")
+    rows = {name: found[name, budget, protocol] for name in names}
     models = {row["sha256"]: row["table"] for row in found.values()}
     require(len(models) == 1, next(reversed(models.values())), f"this model is another one than that of "
             f"{next(iter(models.values()))}; give another folder with -o, or remove this one.")
@@ -68,13 +69,13 @@ def measured(work: Work, document: str, names: list[str], budget: str) -> dict[s
     return rows
 
 
-def measure(work: Work, made: str, names: list[str], budget: str, document: str) -> None:
+def measure(work: Work, made: str, names: list[str], budget: str, document: str, protocol: str) -> None:
     """Makes a table of kveval of these configurations on a document."""
     question, names = work.question, [work.named(name) for name in names]
     if question.gguf:
         work.run(made, question.commands["kveval"], question.model, "--ids", document, "--context", question.context,
-                 "--score", question.score, "-m", ",".join(names), "-b", budget, "--no-times", "-q", "-o", made,
-                 *work.threads())
+                 "--score", question.score, "-m", ",".join(names), "-b", budget, "--protocol", protocol, "--no-times",
+                 "-q", "-o", made, *work.threads())
         return
     from ..models.evaluate import Evaluation, digest_of
     model = work.model.get()
@@ -86,7 +87,7 @@ def measure(work: Work, made: str, names: list[str], budget: str, document: str)
     os.makedirs(os.path.dirname(made), exist_ok=True)
     run = Evaluation(model.model, names, budget, made, context=question.context, score=question.score,
                      name=model.title, sha256=model.sha256, text=os.path.basename(document), rope_layout=layout,
-                     threads=question.threads or 0)
+                     threads=question.threads or 0, protocol=protocol)
     run.read(name, [int(token) for token in read_text(document).split()])
     run.finish(per_document=False, times=False)
 

@@ -129,14 +129,14 @@ def test_a_stream_reads_the_context_through_the_cache(folder):
 
 
 def test_a_stream_answers_each_token_of_methods_that_observe(folder):
-    """With room for all tokens h2o changes nothing; a method of a layer of heads, and one beside others, too."""
+    """Whatever runs beside them. With room for nearly all tokens h2o changes little."""
     ids = harness.write_ids(folder / "ids", 120 + 8)
     common = ["--ids", ids, "--context", 120, "--score", 8, "--protocol", "stream", "--no-times"]
     alone = kveval(*common, "--method", "h2o", "--budget", "50%").splitlines()
     beside = kveval(*common, "--method", "q8_0,h2o", "--budget", "100%,50%").splitlines()
     assert alone[1] in beside[1:], (alone, beside)
     whole = [row for row in rows("\n".join(beside)) if row["method"] == "h2o" and row["budget"] == "100%"]
-    assert number(whole[0], "kl_mean") < 1e-6 < number(rows("\n".join(alone))[0], "kl_mean"), beside
+    assert number(whole[0], "kl_mean") < 0.02 * number(rows("\n".join(alone))[0], "kl_mean"), beside
 
 
 def with_bytes(folder, name, old, new):
