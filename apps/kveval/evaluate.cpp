@@ -54,8 +54,10 @@ void check_memory(const Options& options, const llama::Model& model, Index token
   const double allowed = options.how.memory > 0 ? options.how.memory : replay::default_memory();
   const double weights = static_cast<double>(std::filesystem::file_size(model.path()));
   const double head = std::stod(model.metadata("{arch}.attention.key_length").value_or("128"));
-  const double arrays =
-      3.0 * model.num_layers() * model.num_kv_heads() * 2 * head * static_cast<double>(tokens) * sizeof(float);
+  double rows = 3.0 * model.num_kv_heads() * 2;              // of a token: llama.cpp's caches, and what is captured
+  if (options.request.protocol == replay::Protocol::stream)  // all queries and outputs, and a second capture
+    rows += 2.0 * model.num_kv_heads() + 2 * 2.0 * model.num_query_heads();
+  const double arrays = model.num_layers() * rows * head * static_cast<double>(tokens) * sizeof(float);
   const double logits = 3.0 * static_cast<double>(std::max(options.score, eval::most_scored_tokens)) *
                         model.vocabulary_size() * sizeof(float);
   const double need = weights + arrays + logits;

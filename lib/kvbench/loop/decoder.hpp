@@ -36,8 +36,8 @@ class Decoder {
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  /// Compresses the context of a layer (index into PromptInfo::layers), which is empty under the protocol stream. Of the
-  /// tokens after it, keys and values measure what a cost allows; where they are not known yet, others of the same
+  /// Compresses the context of a layer (index into PromptInfo::layers), which is empty under the protocol stream. Keys
+  /// and values of the tokens after it measure what a cost allows; where they are not known yet, others of the same
   /// number do. Throws NoCache, and Error where the method fails or the arrays do not fit; std::bad_alloc, Interrupted.
   void compress(std::size_t layer, const LayerArrays& arrays);
 

@@ -35,6 +35,9 @@ class Rows {
       r.answers = answers, r.of(damage("match")).mean = match, r.of(damage("match_full")).mean = match_full;
     return *this;
   }
+  void streaming() {
+    for (EvalRecord& r : records_) r.settings.protocol = "stream";
+  }
   const RowsOfText& rows() const { return rows_; }
 
  private:
@@ -74,12 +77,14 @@ TEST_CASE("the best is that of the geometric mean over documents, which is teste
       std::string::npos);
 }
 
-TEST_CASE("rows of formats that llama.cpp runs say what their KL leaves out") {
-  const auto last = [](const char* method) {
+TEST_CASE("rows of formats that llama.cpp runs say what their KL leaves out, and streams how the context was read") {
+  const auto last = [](const char* method, bool streams = false) {
     Rows rows;
     rows.with("a", {1, 1, 1}).with(method, {9, 9, 9});
+    if (streams) rows.streaming();
     return said(rows).back();
   };
+  CHECK(last("q5_1", true) == "The context passes through the compressed cache, too (--protocol stream).");
   CHECK(last("q5_1").starts_with("The context is exact here; llama.cpp reads it through its rounded cache"));
   CHECK(last("kivi4").starts_with("At 25 % of the memory"));
 }

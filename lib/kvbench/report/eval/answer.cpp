@@ -181,13 +181,15 @@ std::string damage_sentence(const DamageStanding& at, std::size_t texts) {
   return out + power_text(at) + wins_sentence(at.all, texts);
 }
 
-/// What the figures of formats that llama.cpp runs leave out; "" where no row has one.
-std::string llama_cpp_note(std::span<const RowsOfText> texts) {
-  const auto runs_there = [](const EvalRow* r) {
-    return r->settings.protocol != "stream" && methods::runs_in(r->method, r->params).starts_with("llama.cpp");
+/// How the context was read, where it is not read with exact attention; what this leaves out of the figures of formats
+/// that llama.cpp runs; else "".
+std::string context_note(std::span<const RowsOfText> texts) {
+  const auto any = [&](auto has) {
+    return std::ranges::any_of(texts, [&](const RowsOfText& rows) { return std::ranges::any_of(rows, has); });
   };
-  const auto has_one = [&](const RowsOfText& rows) { return std::ranges::any_of(rows, runs_there); };
-  if (std::ranges::none_of(texts, has_one)) return "";
+  const auto streams = [](const EvalRow* r) { return r->settings.protocol == "stream"; };
+  if (any(streams)) return "The context passes through the compressed cache, too (--protocol stream).";
+  if (!any([](const EvalRow* r) { return methods::runs_in(r->method, r->params).starts_with("llama.cpp"); })) return "";
   return "The context is exact here; llama.cpp reads it through its rounded cache, and KL is larger there "
          "(docs/eval.md says by how much; --protocol stream measures it).";
 }
@@ -205,7 +207,7 @@ std::string setting_of(const EvalSection& s) {
 std::vector<std::string> damage_answers(std::span<const RowsOfText> texts) {
   std::vector<std::string> out;
   for (const DamageStanding& at : damage_standings(texts)) out.push_back(damage_sentence(at, texts.size()));
-  if (std::string note = llama_cpp_note(texts); !out.empty() && !note.empty()) out.push_back(std::move(note));
+  if (std::string note = context_note(texts); !out.empty() && !note.empty()) out.push_back(std::move(note));
   return out;
 }
 
