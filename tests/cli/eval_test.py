@@ -154,7 +154,7 @@ class Eval(CliTest):
     def test_comparisons_that_are_refused(self):
         path = self.documents("refused.csv")
         self.fails(2, "Did you mean 'snapkv'?", args=["compare", path, "--a", "snapvk"])
-        self.fails(2, "'rel_err' per document", "kl, top1, nll, key_nll, match",
+        self.fails(2, "'rel_err' per document", "kl, top1, tv, sure_changed, nll, key_nll, match",
                    args=["compare", path, "--metric", "rel_err"])
         self.fails(2, "--by", "by task", args=["compare", path, "--by", "layer"])
         raw, sweep = self.path("raw.h5"), self.path("s.toml")

@@ -42,7 +42,8 @@ namespace limits = replay::limits;
 namespace applies {
 inline constexpr std::string_view every_document = "every document",
                                   answers = "documents with answers, of tasks with exact match",
-                                  key_tokens = "documents with key tokens";
+                                  key_tokens = "documents with key tokens",
+                                  sure_tokens = "documents with tokens of which the full cache is sure";
 }  // namespace applies
 
 /// A row: what the figure says, and what computes it.
@@ -77,6 +78,20 @@ inline constexpr auto damage_figures = std::to_array<DamageFigure>({
      MeanOf{[](const PassSums& s) { return s.same_top; }, &PassSums::tokens},
      with_interval,
      "top1"},
+    {{"tv",
+      "total variation of the next token, half the sum of |p_full - p_compressed|, mean over the scored tokens; "
+      "speculative decoding with one of the two as the draft accepts a share of 1 - tv",
+      Better::smaller, limits::share, applies::every_document},
+     MeanOf{[](const PassSums& s) { return s.tv; }, &PassSums::tokens},
+     with_interval,
+     "tv"},
+    {{"sure_changed",
+      "share of the scored tokens of which the full cache is sure (probability 0.9 and more) whose most probable token "
+      "is another one",
+      Better::smaller, limits::share, applies::sure_tokens},
+     MeanOf{[](const PassSums& s) { return s.sure_changed; }, &PassSums::sure},
+     with_interval,
+     "sure_changed"},
     {{"nll_full", "negative log-likelihood of the true tokens with the full cache, mean, nats", Better::smaller,
       limits::at_least_zero, applies::every_document},
      MeanOf{[](const PassSums& s) { return s.nll_full; }, &PassSums::tokens}},

@@ -60,9 +60,11 @@ void write_result(const Object& group, const PassResult& pass) {
   group.set("bytes_read", pass.bytes.of(CostKind::read));
   const std::vector<Index> shape{std::ssize(pass.tokens)};
   write(group, "kl", column<double>(pass.tokens, &TokenScore::kl), shape);
+  write(group, "tv", column<double>(pass.tokens, &TokenScore::tv), shape);
   write(group, "nll", column<double>(pass.tokens, &TokenScore::nll), shape);
   write(group, "nll_full", column<double>(pass.tokens, &TokenScore::nll_full), shape);
   write(group, "same_top", column<std::uint8_t>(pass.tokens, &TokenScore::same_top), shape);
+  write(group, "sure", column<std::uint8_t>(pass.tokens, &TokenScore::sure), shape);
   write(group, "right", column<std::uint8_t>(pass.tokens, &TokenScore::right), shape);
   write(group, "right_full", column<std::uint8_t>(pass.tokens, &TokenScore::right_full), shape);
   write_layers(group, pass.layers);

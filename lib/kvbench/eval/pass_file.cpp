@@ -10,7 +10,7 @@ namespace kvbench::store {
 
 template <class A>
 void visit(A& archive, eval::TokenScore& v) {
-  archive(v.kl, v.nll_full, v.nll, v.same_top, v.right_full, v.right);
+  archive(v.kl, v.tv, v.nll_full, v.nll, v.same_top, v.sure, v.right_full, v.right);
 }
 
 template <class A>
@@ -65,6 +65,7 @@ void check_pass(const PassResult& pass, const std::vector<int>& layers) {
   for (const double amount : {pass.budget_tokens, pass.kept_tokens, pass.seconds}) check_amount(amount);
   for (const TokenScore& token : pass.tokens) {
     for (const double nats : {token.kl, token.nll_full, token.nll}) check_score(nats);
+    require(token.tv >= 0 && token.tv <= 1, "a total variation is not from 0 to 1");
   }
   std::vector<std::int64_t> numbers;
   for (const LayerErrors& errors : pass.layers) {

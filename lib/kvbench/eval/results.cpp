@@ -69,7 +69,10 @@ void check_length(const EvalDocument& document, std::size_t predicted, const cha
 void add_token(const TokenScore& token, const ShortScore* without_distant, PassSums& sums) {
   sums.tokens += 1;
   sums.kl += token.kl;
+  sums.tv += token.tv;
   sums.same_top += token.same_top;
+  sums.sure += token.sure;
+  sums.sure_changed += token.sure && !token.same_top;
   sums.nll_full += token.nll_full;
   sums.nll += token.nll;
   if (without_distant == nullptr) return;

@@ -120,7 +120,7 @@ struct EvalResults {
 
 /// Sums over predicted tokens, key tokens and answers.
 struct PassSums {
-  double tokens = 0, kl = 0, same_top = 0, nll_full = 0, nll = 0, nll_short = 0;
+  double tokens = 0, kl = 0, tv = 0, same_top = 0, sure = 0, sure_changed = 0, nll_full = 0, nll = 0, nll_short = 0;
   double key_tokens = 0, key_nll_full = 0, key_nll = 0;
   double answers = 0, right_full = 0, right_short = 0, right = 0, harmful = 0, beneficial = 0;
 };

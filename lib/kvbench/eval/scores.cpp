@@ -47,6 +47,12 @@ double divergence(const LogSoftmax& full, const LogSoftmax& other, std::size_t c
   return std::max(0.0, sum);  // rounding may give a negative sum of nearly equal distributions
 }
 
+double total_variation(const LogSoftmax& full, const LogSoftmax& other, std::size_t count) {
+  double sum = 0;
+  for (std::size_t i = 0; i < count; ++i) sum += std::abs(full.probability(i) - other.probability(i));
+  return std::min(1.0, sum / 2);
+}
+
 std::size_t index_of(int token, std::size_t count) {
   if (token < 0 || static_cast<std::size_t>(token) >= count)
     throw Error("token id {} exceeds the {} logits of a prediction", token, count);
@@ -61,9 +67,11 @@ TokenScore score_token(std::span<const float> full, std::span<const float> compr
   const std::size_t truth = index_of(token, full.size());
   const LogSoftmax a(full), b(compressed);
   return {.kl = divergence(a, b, full.size()),
+          .tv = total_variation(a, b, full.size()),
           .nll_full = -a.log_probability(truth),
           .nll = -b.log_probability(truth),
           .same_top = a.top() == b.top(),
+          .sure = a.probability(a.top()) >= sure_probability,
           .right_full = a.top() == truth,
           .right = b.top() == truth};
 }

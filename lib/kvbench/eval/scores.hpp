@@ -13,10 +13,15 @@ namespace kvbench::eval {
 /// One predicted token.
 struct TokenScore {
   double kl = 0;                 ///< KL(full || compressed) of the distribution of the token, nats, at least 0
+  double tv = 0;                 ///< total variation, half the sum of |p_full - p_compressed|, from 0 to 1
   double nll_full = 0, nll = 0;  ///< negative log-likelihood of the true token, nats
   bool same_top = false;         ///< both models have the same most probable token
+  bool sure = false;             ///< the full cache gives its most probable token at least sure_probability
   bool right_full = false, right = false;  ///< the most probable token is the true one
 };
+
+/// Where the full cache predicts a token with this probability, a user does not expect another one.
+inline constexpr double sure_probability = 0.9;
 
 /// `full` and `compressed`: logits [vocabulary]; `token`: the true next token. Of equal largest logits the first one
 /// counts as the most probable. Throws Error where a logit is NaN or +infinity, or the sizes differ; -infinity is

@@ -63,7 +63,8 @@ def test_a_forward_pass_in_numpy_with_compressed_caches(folder):
     short = SinkLlama(model, context, 3, budget - 3).log_probabilities(tokens, 2)[context:-1]
     true = tokens[context + 1:]
     expected = {"nll_full": -full[range(score - 1), true].mean(), "nll": -short[range(score - 1), true].mean(),
-                "kl_mean": (numpy.exp(full) * (full - short)).sum(-1).mean()}
+                "kl_mean": (numpy.exp(full) * (full - short)).sum(-1).mean(),
+                "tv": numpy.abs(numpy.exp(full) - numpy.exp(short)).sum(-1).mean() / 2}
     for name, value in expected.items():
         assert abs(number(row, name) - value) < 1e-5 * max(1, abs(value)), (name, row[name], value)
     assert expected["kl_mean"] > 1e-3, expected

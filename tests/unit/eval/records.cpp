@@ -60,9 +60,14 @@ TEST_CASE("a row summarises tokens and answers of all documents") {
   EvalResults results = made_results(2, true);
   results.configurations = {{"h2o", "", quarter, false, 0}};
   results.passes = {made_pass(0, 0, 1), made_pass(0, 1, 3)};
+  // Of three tokens of which the full cache is sure, one has another most probable token.
+  results.passes[0].tokens[0].sure = results.passes[0].tokens[1].sure = results.passes[1].tokens[2].sure = true;
+  results.passes[0].tokens[0].tv = 0.5, results.passes[1].tokens[1].tv = 0.25;
   const std::vector<EvalRecord> rows = summarize(results, {});
   REQUIRE(rows.size() == 1);
   const EvalRecord& r = rows[0];
+  CHECK(r.of(damage("tv")).mean == doctest::Approx(0.75 / 6));
+  CHECK(r.of(damage("sure_changed")).mean == doctest::Approx(1.0 / 3));
   CHECK(r.sha256 == "0123456789ab");
   CHECK(r.task == "passkey");
   CHECK(r.document == "all");

@@ -19,12 +19,13 @@ float logarithm(double p) { return static_cast<float>(std::log(p)); }
 
 }  // namespace
 
-TEST_CASE("KL, nll and agreement of two small rows") {
-  // full: (1/2, 1/4, 1/4), compressed: (1/4, 1/2, 1/4); KL = 1/2 ln 2 - 1/4 ln 2 = ln(2) / 4.
+TEST_CASE("KL, total variation, nll and agreement of two small rows") {
+  // full: (1/2, 1/4, 1/4), compressed: (1/4, 1/2, 1/4); KL = 1/2 ln 2 - 1/4 ln 2 = ln(2) / 4; (1/4 + 1/4 + 0) / 2.
   const std::array full{logarithm(0.5), logarithm(0.25), logarithm(0.25)};
   const std::array compressed{logarithm(0.25), logarithm(0.5), logarithm(0.25)};
   const TokenScore score = score_token(full, compressed, 1);
   CHECK(score.kl == doctest::Approx(std::log(2.0) / 4).epsilon(1e-7));
+  CHECK(score.tv == doctest::Approx(0.25));
   CHECK(score.nll_full == doctest::Approx(std::log(4.0)).epsilon(1e-7));
   CHECK(score.nll == doctest::Approx(std::log(2.0)).epsilon(1e-7));
   CHECK_FALSE(score.same_top);
@@ -32,8 +33,15 @@ TEST_CASE("KL, nll and agreement of two small rows") {
   CHECK(score.right);
   const TokenScore same = score_token(full, full, 0);
   CHECK(same.kl == 0);
+  CHECK(same.tv == 0);
   CHECK(same.same_top);
   CHECK(same.right_full);
+}
+
+TEST_CASE("the full cache is sure of a token from a probability of 0.9 on, whatever the other one says") {
+  const std::array nearly{logarithm(0.89), logarithm(0.11)}, sure{logarithm(0.91), logarithm(0.09)};
+  CHECK_FALSE(score_token(nearly, sure, 0).sure);
+  CHECK(score_token(sure, nearly, 1).sure);
 }
 
 TEST_CASE("scores do not depend on the level of the logits, and huge logits do not overflow") {
