@@ -220,6 +220,12 @@ COMMAND_LINE = (
       for flag in ("--method", "-m") for between in (" ", "=")),
     ("kvbench help repaly", "there is no command or topic repaly. Did you mean 'replay'?"),
     ("kvbench help replay sweep", "'sweep' has no effect beside help"),
+    (f"{SINK} --summary=", "--summary: the value is empty; give one, or write --summary alone"),
+    (f"{SINK} --summary ''", "traces: the word behind --summary is empty; give one, or leave it out"),
+    (f"{EVAL} --document-seed many", "--document-seed: 'many' is not a number"),
+    (f"{CHOOSE} -q=yes", "-q takes no value; write -q alone"),
+    (f"{CHOOSE} --quiet=", "--quiet takes no value; write --quiet alone"),
+    (f"{CHOOSE} --without-gradients=yes", "--without-gradients takes no value"),
     *((f"kvbench help {unknown}", f"there is no {kind} {unknown}") for kind, unknown in (
         ("command", "nonsense"), ("flag", "--nonsense"), ("command or topic", "s"), ("flag", "-"))),
 )
