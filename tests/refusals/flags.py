@@ -198,6 +198,10 @@ VALUES = (
     (f"{CHOOSE} --task lines,passkeys", "there is no task 'passkeys'. Did you mean 'passkey'? The tasks are: text, "),
 )
 
+    *((f"{CHOOSE} --menu h2o,{method}", f"--menu: {method} runs at no budget: it keeps every token; leave it out")
+      for method in ("oracle-topk", "infinigen", "quest")),
+    *((f"{CHOOSE} --menu h2o,{method}", "divides its budget among layers itself; leave it out")
+      for method in ("pyramidkv", "plan:plan.toml")),
 COMMAND_LINE = (
     ("kvbench", "give a command"),
     ("kvbench replay", "kvbench replay --help"),
