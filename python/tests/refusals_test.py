@@ -23,7 +23,7 @@ NAMES = {"-m": "method", "-b": "budget", "-j": "threads", "-o": "output"}
 FUNCTIONS = {"replay": lambda files, method, budget=None, **flags: kvbench.replay(*files, method, budget, **flags),
              "compare": kvbench.compare, "report": kvbench.report}
 # What programs alone have: texts for terminals, tables in a format, flags without their value.
-OF_PROGRAMS = re.compile(r"\\x|no table is written|needs a value|-(format|summary)\b")
+OF_PROGRAMS = re.compile(r"no table is written|needs a value|-(format|summary)\b")
 
 
 def call_of(row):

@@ -41,5 +41,6 @@ ROWS = (
     ("kvbench-dump-hf --model llama --ids a.ids -o folder", "this is a folder"),
     ("kvbench-dump-hf --model llama --ids a.ids --layers -o x.h5", "--layers needs a value; -o behind it is a flag"),
     ("kvbench-dump-hf --model llama --ids a.ids -o none/x.h5", 3, "none/x.h5"),
+    ("kvbench-dump-hf --model llama --ids a.ids -o 'no\x1b[31mne/x.h5'", 3, r"no\x1b[31mne/x.h5"),
     ("kvbench-dump-hf --model llama --ids a.ids -o kept.h5", "--force"),
 )
