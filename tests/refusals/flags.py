@@ -203,6 +203,7 @@ VALUES = (
     *((f"{CHOOSE} --menu h2o,{method}", "divides its budget among layers itself; leave it out")
       for method in ("pyramidkv", "plan:plan.toml")),
     (f"{CHOOSE} --menu h2o,,q8_0", "'h2o,,q8_0' has an empty item"),
+    (f"{CHOOSE} --menu exact", "--menu: none of its configurations fits in less than the full cache; add h2o or"),
     (f"{CHOOSE} --task lines,passkeys", "there is no task 'passkeys'. Did you mean 'passkey'? The tasks are: text, "),
 )
 
