@@ -9,6 +9,10 @@ WORDS = (
     ("kvbench help eviktion", "Did you mean 'eviction'?"),
     ("kvbench help budgt", "Did you mean 'budget'?"),
     ("kvbench help colums", "Did you mean 'columns'?"),
+    *((f"kvbench help '{word}'", f"there is no {kind} {word}. (see kvbench --help)")
+      for kind, word in (("command", "*"), ("command", "+"), ("command", "x"), ("command", "ab"))),
+    ("kvbench compare raw.h5 --x", "there is no flag --x. (see"),
+    ("kvbench help scores", "Write --method scores:FILE.h5, whose scores kvbench-dump-hf"),
     ("kvbench cmp", "Write kvbench compare"),
     ("kvbench report a.csv -f md", "no flag -f. Write --format."),
     ("kvbench plot", "Write kvbench report"),
