@@ -21,6 +21,9 @@ IN_PYTHON = (
     ("python replay t.h5 -m mine.py:numpy", "mine.py:numpy is no method"),
     ("python replay t.h5 -m no.py", "no.py: there is no such file"),
     ("python replay t.h5 -m mine.py:First[sink=4]", "no parameter 'sink'. Did you mean 'sinks'? It has: sinks."),
+    ("python replay t.h5 -m mine.py:First --set mine.py:First.sink=4", "no parameter 'sink'. Did you mean 'sinks'?"),
+    ("python replay t.h5 -m mine.py:First+kivi4 --set mine.py:First+kivi4.kivi4.grup=4", "'kivi4' has no parameter 'grup'"),
+    ("python replay t.h5 -m h2o --set mine.py:First.sinks=4", "add --method mine.py:First"),
     ("python replay t.h5 -m mine.py:First[width=4]", "no parameter 'width'. It has: sinks."),
     ("python replay t.h5 -m mine.py:long_keys[recnt=4]", "Did you mean 'recent'? It has: power, sinks, recent, kernel"),
     ("python replay t.h5 -m mine.py:long_keys[recent=x]", "mine.py:long_keys.recent", "'x'"),
@@ -200,10 +203,10 @@ VALUES = (
     (f"{CHOOSE} --methods 'snapkv[windw=2]'", "no parameter 'windw'. Did you mean 'window'?"),
     *((f"{CHOOSE} --menu h2o,{method}", f"--menu: {method} runs at no budget: it keeps every token; leave it out")
       for method in ("oracle-topk", "infinigen", "quest")),
+    (f"{CHOOSE} --menu exact", "--menu: none of its configurations fits in less than the full cache; add h2o or"),
     *((f"{CHOOSE} --menu h2o,{method}", "divides its budget among layers itself; leave it out")
       for method in ("pyramidkv", "plan:plan.toml")),
     (f"{CHOOSE} --menu h2o,,q8_0", "'h2o,,q8_0' has an empty item"),
-    (f"{CHOOSE} --menu exact", "--menu: none of its configurations fits in less than the full cache; add h2o or"),
     (f"{CHOOSE} --task lines,passkeys", "there is no task 'passkeys'. Did you mean 'passkey'? The tasks are: text, "),
 )
 
@@ -236,7 +239,7 @@ COMMAND_LINE = (
     ("kvbench help repaly", "there is no command or topic repaly. Did you mean 'replay'?"),
     ("kvbench help replay sweep", "'sweep' has no effect beside help"),
     *((f"kvbench help {unknown}", f"there is no {kind} {unknown}") for kind, unknown in (
-        ("command", "nonsense"), ("flag", "--nonsense"), ("command or topic", "s"), ("flag", "-"))),
+        ("command", "nonsense"), ("flag", "--nonsense"), ("command", "s"), ("flag", "-"))),
 )
 
 # A flag that would choose other results, and changes nothing.
