@@ -19,9 +19,8 @@ using FlagAdvice =
 std::string full_name(const CLI::App& command);
 
 /// The words as CLI11 parses them, last first. A short flag may have its value behind an equals sign as well: -o=FILE.
-/// CLI11 takes the next word for the value of --flag= alone, whose value is empty. Words behind -- are files, also where
-/// they begin with a dash. Throws Error where a flag that takes no value has one (`-q=yes`), or an empty one
-/// (`--summary=`).
+/// CLI11 takes the next word for the value of --flag= alone, whose value is empty. Words behind -- are files, also if
+/// they begin with a dash. Throws Error if a flag that takes no value has one (`-q=yes`), or an empty one (`--summary=`).
 std::vector<std::string> as_parsed(const CLI::App& app, const std::vector<std::string>& words);
 
 /// The message of a failed parse of `words`. It names, in this order: a command that does not exist, whose flags nobody

@@ -87,9 +87,9 @@ struct CommandLine {
 /// Programs whose flags kvbench does not know, and reads from the page of their help.
 constexpr const char* pages[] = {"kvdump", "kvbench-choose", "kvbench-dump-hf"};
 
-/// Behind the tables of words: what they are completed with. A list is completed behind its last comma and the dash that
-/// leaves an item out, a wrapper behind its bracket, a value behind the = of its flag, which bash makes a word of its own
-/// and zsh does not. Where no word is known files are offered.
+/// Behind the tables of words: what they are completed with. A list is completed behind its last comma and the dash
+/// that leaves an item out, a wrapper behind its bracket, a value behind the = of its flag, which bash makes a word of
+/// its own and zsh does not. Where no word is known files are offered.
 constexpr const char* completing = R"sh(
 _kvbench() {
   local line=("${COMP_WORDS[@]}") at=$COMP_CWORD words list=

@@ -27,8 +27,8 @@ OF_PROGRAMS = re.compile(r"no table is written|needs a value|-(format|summary)\b
 
 
 def call_of(row):
-    """The call of FUNCTIONS that asks what the row does, or None if there is none: files stand first, are those that all
-    rows may name, and each flag has at most one value."""
+    """The call of FUNCTIONS that asks what the row does, or None if there is none: files stand first, are those that
+    all rows may name, and each flag has at most one value."""
     program, command, *words = [*row.words, ""] if len(row.words) < 2 else row.words
     if program not in ("kvbench", "python") or command not in FUNCTIONS or row.files:
         return None

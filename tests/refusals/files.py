@@ -44,12 +44,14 @@ KINDS = (
      "other.h5: no row of the tables is from this trace"),
     ("kvbench report rows.csv --method snapvk -o x.html",
      "--method snapvk: no row is of this method. Did you mean 'snapkv'?"),
-    ("kvbench report cmp.csv -o x.html", "cmp.csv: is a table of kvbench compare, of which there is no report; give the "
-     "table of the replay or evaluation that it compares"),
+    ("kvbench report cmp.csv -o x.html", "cmp.csv: is a table of kvbench compare, of which there is no report; ",
+     "give the table of the replay or evaluation that it compares"),
     ("kvbench report curve.csv -o x.html", "is a table of kvbench allocate --curve", "--figure of allocate"),
     ("kvbench report rounding.csv -o x.html", "is a table of kvbench info --rounding", "--trace of report"),
-    ("kvbench report info.csv -o x.html", "is a table of kvbench info, ", {"info.csv": "sha256,model,query_heads\na,m,4\n"}),
-    ("kvbench report names.csv -o x.html", "is a table of kvbench methods", {"names.csv": "method,compress_n\nh2o,1\n"}),
+    ("kvbench report info.csv -o x.html", "is a table of kvbench info, ",
+     {"info.csv": "sha256,model,query_heads\na,m,4\n"}),
+    ("kvbench report names.csv -o x.html", "is a table of kvbench methods, ",
+     {"names.csv": "method,compress_n\nh2o,1\n"}),
     *((f"kvbench report val.csv --figure {name}", f"--figure {name}: val.csv has no figures; write the page")
       for name in ("list", "coverage")),
     ("kvbench report rows.csv -o x.doc", "end it with .html or .md"),
