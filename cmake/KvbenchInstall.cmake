@@ -25,9 +25,11 @@ function(install_completion shell folder)
     install(FILES ${completion} DESTINATION ${CMAKE_INSTALL_DATADIR}/${folder} RENAME ${name})
   endforeach()
 endfunction()
-install_completion(bash bash-completion/completions kvbench kvbench-validate kveval)
+install_completion(bash bash-completion/completions kvbench kvbench-validate kveval kvdump kvbench-choose
+  kvbench-dump-hf)
 install_completion(zsh zsh/site-functions _kvbench)
-install_completion(fish fish/vendor_completions.d kvbench.fish kvbench-validate.fish kveval.fish)
+install_completion(fish fish/vendor_completions.d kvbench.fish kvbench-validate.fish kveval.fish
+  kvdump.fish kvbench-choose.fish kvbench-dump-hf.fish)
 if(KVBENCH_WITH_CUDA)
   install(TARGETS kvbench_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()

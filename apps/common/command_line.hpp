@@ -92,22 +92,6 @@ inline void take_one_value_each(CLI::App& flags) {
     option->allow_extra_args(false);
 }
 
-/// The words as CLI11 parses them, last first. A short flag may have its value behind an equals sign as well: -o=FILE.
-/// CLI11 takes the next word for the value of --flag= alone, whose value is empty.
-inline std::vector<std::string> as_parsed(const std::vector<std::string>& words) {
-  std::vector<std::string> parsed;
-  for (const std::string& word : words) {
-    const std::size_t equals = word.find('=');
-    const bool short_one = equals == 2 && word[0] == '-' && word[1] != '-';
-    const bool empty = word.starts_with("--") && equals + 1 == word.size();
-    const bool both = short_one || empty;
-    parsed.push_back(both ? word.substr(0, equals) : word);
-    if (both) parsed.push_back(word.substr(equals + 1));
-  }
-  std::ranges::reverse(parsed);
-  return parsed;
-}
-
 /// "-o,--output"
 inline std::string name_of(const CLI::Option& option) { return option.get_name(false, true); }
 

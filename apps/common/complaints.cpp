@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <span>
 
 #include <fmt/ranges.h>
 
@@ -20,7 +21,8 @@ namespace {
 std::string in_words(const CLI::ParseError& error) {
   const std::string message = error.what(), name = message.substr(0, message.find(':'));
   if (const std::size_t value = message.find(" = "); name == "Could not convert" && value != message.npos)
-    return fmt::format("{} takes no value", message.substr(name.size() + 2, value - name.size() - 2));
+    return fmt::format("{}: '{}' is not a number that it takes",
+                       message.substr(name.size() + 2, value - name.size() - 2), message.substr(value + 3));
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr || name == message) return message;
   return message.find("At Most") == message.npos ? name + " needs a value"
                                                  : name + " is given twice; it takes one value";
@@ -195,10 +197,27 @@ std::string about_left_out_value(const CLI::App& flags, const std::vector<std::s
   return "";
 }
 
-/// The first complaint about values of flags; "" where there is none.
-std::string about_values(const CLI::App& flags, const std::vector<std::string>& words) {
+/// The first complaint about values of flags; "" where there is none. Words behind -- are no flags.
+std::string about_values(const CLI::App& flags, std::vector<std::string> words) {
+  const auto mark = std::ranges::find(words, "--");
+  if (mark != words.end()) words.erase(mark + 1, words.end());
   const std::string left_out = about_left_out_value(flags, words);
   return left_out.empty() ? about_spaced_list(flags, words) : left_out;
+}
+
+/// The command that words begin with; the program where they begin with none.
+const CLI::App& command_of(const CLI::App& app, std::span<const std::string> words) {
+  if (words.empty()) return app;
+  const auto is_first = [&](const CLI::App* command) { return command->get_name() == words.front(); };
+  const std::vector<const CLI::App*> found = app.get_subcommands(is_first);
+  return found.empty() ? app : command_of(*found.front(), words.subspan(1));
+}
+
+/// Throws Error where a flag has a value behind an equals sign and takes none, or none that is empty.
+void check_switch(const CLI::Option& option, const std::string& name, const std::string& value) {
+  if (option.get_items_expected_max() > 0) return;
+  if (option.get_type_name().empty()) throw Error("{0} takes no value; write {0} alone", name);
+  if (value.empty()) throw Error("{0}: the value is empty; give one, or write {0} alone", name);
 }
 
 /// The complaint about a word that is no command.
@@ -215,6 +234,30 @@ std::string unknown_command(const CLI::App& app, const std::string& word) {
 std::string full_name(const CLI::App& command) {
   const CLI::App* above = command.get_parent();
   return (above == nullptr ? "" : full_name(*above) + " ") + command.get_name();
+}
+
+std::vector<std::string> as_parsed(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App& command = command_of(app, words);
+  const std::vector<std::string> below = commands_of(command);
+  auto mark = std::ranges::find(words, "--");
+  if (mark == words.begin() && !below.empty()) mark = words.end();  // no command stands before it
+  std::vector<std::string> parsed;
+  for (const std::string& word : std::span(words.begin(), mark)) {
+    const std::size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals), value = equals == word.npos ? "" : word.substr(equals + 1);
+    const CLI::Option* option = is_flag(word) ? command.get_option_no_throw(name) : nullptr;
+    if (option != nullptr && equals != word.npos) check_switch(*option, name, value);
+    const bool short_one = equals == 2 && word[0] == '-' && word[1] != '-';
+    const bool both = short_one || (word.starts_with("--") && equals + 1 == word.size());
+    parsed.push_back(both ? name : word);
+    if (both) parsed.push_back(value);
+  }
+  for (const std::string& file : std::span(mark, words.end()).subspan(mark == words.end() ? 0 : 1)) {
+    const bool like_other = is_flag(file) || std::ranges::count(below, file) > 0;
+    parsed.push_back((like_other ? "./" : "") + file);
+  }
+  std::ranges::reverse(parsed);
+  return parsed;
 }
 
 std::string complaint(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& words,
@@ -235,8 +278,12 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error, const s
 void check_values(const CLI::App& flags, const std::vector<std::string>& words) {
   if (const std::string fault = about_values(flags, words); !fault.empty()) throw Error("{}", fault);
   for (const CLI::Option* option : flags.get_options()) {
-    if (std::ranges::count(option->results(), "") > 0)
+    if (std::ranges::count(option->results(), "") == 0) continue;
+    if (!option->get_positional())
       throw Error("{}: the value is empty; give one, or leave the flag out", name_of(*option));
+    const auto empty = std::ranges::find(words, "");
+    const std::string before = empty == words.begin() || empty == words.end() ? full_name(flags) : *(empty - 1);
+    throw Error("{}: the word behind {} is empty; give one, or leave it out", name_of(*option), before);
   }
 }
 

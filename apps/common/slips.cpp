@@ -42,6 +42,7 @@ constexpr Slip commands[] = {
     {"cmp", "compare", "kvbench compare"},
     {"generate", "synth", "kvbench synth"},
     {"trace", "info", "kvbench info"},
+    {"scores", "replay", "--method scores:FILE.h5, whose scores kvbench-dump-hf --scores records"},
     {"show", "info", "kvbench info"},
     {"describe", "info", "kvbench info"},
 };

@@ -5,6 +5,8 @@
 
 #include <fmt/ranges.h>
 
+#include <kvbench/core/name.hpp>
+
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/method_slips.hpp>
 #include <apps/kvbench/commands.hpp>
@@ -82,14 +84,20 @@ struct CommandLine {
   static inline const std::vector<std::string> shells = {"bash", "zsh", "fish"};
 };
 
-/// Behind the tables of words: what they are completed with. A list is completed behind its last comma, a value behind
-/// the = of its flag, which bash makes a word of its own and zsh does not. Where no word is known files are offered.
+/// Programs whose flags kvbench does not know, and reads from the page of their help.
+constexpr const char* pages[] = {"kvdump", "kvbench-choose", "kvbench-dump-hf"};
+
+/// Behind the tables of words: what they are completed with. A list is completed behind its last comma and the dash
+/// that leaves an item out, a wrapper behind its bracket, a value behind the = of its flag, which bash makes a word of
+/// its own and zsh does not. Where no word is known files are offered.
 constexpr const char* completing = R"sh(
 _kvbench() {
   local line=("${COMP_WORDS[@]}") at=$COMP_CWORD words list=
   case "${line[0]##*/}" in
     kveval) line=(kvbench eval "${line[@]:1}"); at=$((at + 1)) ;;
     kvbench-validate) line=(kvbench validate "${line[@]:1}"); at=$((at + 1)) ;;
+    kvbench) ;;
+    *) line=(kvbench "${line[@]}"); at=$((at + 1)) ;;
   esac
   local cur=${line[at]} prev=${line[at-1]} command=${line[1]}
   COMPREPLY=()
@@ -103,11 +111,21 @@ _kvbench() {
     if [[ $cur == -* ]]; then words=$(_kvbench_flags "$command"); else words=$(_kvbench_words "$command"); fi
   fi
   [ "$words" = "" ] && return
-  if [[ $cur == *,* ]]; then list=$list${cur%,*},; fi
-  COMPREPLY=($(compgen -P "$list" -W "$words" -- "${cur##*,}"))
+  case "$cur" in \"*|\'*) cur=${cur#?} ;; esac
+  local item=${cur##*[,(]}
+  if [[ $cur == *,* ]]; then item=${item#-}; fi
+  COMPREPLY=($(compgen -P "$list${cur%"$item"}" -W "$words" -- "$item"))
 }
-complete -o default -F _kvbench kvbench kveval kvbench-validate
 )sh";
+
+/// The words with those in lower case beside them, because bash and zsh compare with case, and names are read without.
+std::string in_both_cases(std::vector<std::string> words) {
+  for (std::string word : std::vector(words)) {
+    std::ranges::transform(word, word.begin(), lower_case);
+    if (std::ranges::find(words, word) == words.end()) words.push_back(word);
+  }
+  return fmt::format("{}", fmt::join(words, " "));
+}
 
 std::string bash_script(const CommandLine& all) {
   std::string flags, values, words;
@@ -124,20 +142,27 @@ std::string bash_script(const CommandLine& all) {
     flags += fmt::format("    \"{}\") echo \"{}\" ;;\n", command.name, fmt::join(names, " "));
   }
   for (const auto& [command, list] : all.behind)
-    words += fmt::format("    \"{}\") echo \"{}\" ;;\n", command, fmt::join(list, " "));
+    words += fmt::format("    \"{}\") echo \"{}\" ;;\n", command, in_both_cases(list));
   for (const auto& [command, word] : all.below) words += fmt::format("    {}) echo \"{}\" ;;\n", command, word);
   return fmt::format(
       "# Completion of kvbench and its programs in bash, written by `kvbench completion`.\n"
       "_kvbench_methods=\"{}\"\n"
-      "_kvbench_flags() {{\n  case \"$1\" in\n    \"\") echo \"--help --version\" ;;\n{}  esac\n}}\n"
+      "_kvbench_page() {{\n"
+      "  command \"$1\" --help 2>/dev/null | sed -n 's/{{[^}}]*}}//g; s/^ *-/-/p' | tr ', ' '\\n\\n' |\n"
+      "    grep '^--*[a-z]' | sort -u\n}}\n"
+      "_kvbench_flags() {{\n  case \"$1\" in\n    \"\") echo \"--help --version\" ;;\n{}"
+      "    {}) _kvbench_page \"$1\" ;;\n  esac\n}}\n"
       "_kvbench_values() {{\n  case \"$1 $2\" in\n{}  esac\n}}\n"
-      "_kvbench_words() {{\n  case \"$1\" in\n{}    methods) echo \"$_kvbench_methods\" ;;\n  esac\n}}\n{}",
-      fmt::join(all.methods, " "), flags, values, words, completing);
+      "_kvbench_words() {{\n  case \"$1\" in\n{}    methods) echo \"$_kvbench_methods\" ;;\n  esac\n}}\n{}"
+      "complete -o default -F _kvbench kvbench kveval kvbench-validate {}\n",
+      in_both_cases(all.methods), flags, fmt::format("*{}", fmt::join(pages, "|*")), values, words, completing,
+      fmt::join(pages, " "));
 }
 
 /// zsh runs what bash does; as the function of a folder of its fpath the script is run when it is first needed.
 std::string zsh_script(const CommandLine& all) {
-  return "#compdef kvbench kveval kvbench-validate\nautoload -Uz bashcompinit && bashcompinit\n" + bash_script(all) +
+  return fmt::format("#compdef kvbench kveval kvbench-validate {}\n", fmt::join(pages, " ")) +
+         "autoload -Uz bashcompinit && bashcompinit\n" + bash_script(all) +
          "if [ \"${funcstack[1]}\" = _kvbench ]; then _bash_complete -o default -F _kvbench; fi\n";
 }
 
@@ -168,7 +193,12 @@ std::string fish_line(const std::string& of, const FlagWords& flag) {
 std::string fish_script(const CommandLine& all) {
   std::string out = fmt::format(
       "# Completion of kvbench and its programs in fish, written by `kvbench completion`.\n"
-      "function __kvbench_methods; printf '%s\\n' {}; end\n"
+      "function __kvbench_methods\n"
+      "  set -l item (commandline -ct | string replace -r '.*[,=]' '')\n"
+      "  set -l before (string match -r '^-|.*\\(' -- $item)\n  printf \"$before%s\\n\" {}\nend\n"
+      "function __kvbench_page\n"
+      "  command $argv[1] --help 2>/dev/null | string match -r '^ +-.*' | string replace -ra '\\{{[^}}]*\\}}' '' |\n"
+      "    string split ' ' | string split ',' | string match -r '^--?[a-z][-a-z0-9]*$' | sort -u\nend\n"
       "function __kvbench_in\n  set -l words (commandline -opc) ''\n"
       "  test \"$words[2]\" = \"$argv[1]\"; or return\n"
       "  test (count $argv) = 1; or test \"$words[3]\" = \"$argv[2]\"\nend\n"
@@ -176,6 +206,9 @@ std::string fish_script(const CommandLine& all) {
       "complete -c kvbench -n '__kvbench_in \"\"' -l help -d 'Print the commands and exit'\n"
       "complete -c kvbench -n '__kvbench_in \"\"' -l version -d 'Print the version and exit'\n",
       fmt::join(all.methods, " "));
+  for (const char* program : pages)
+    out += fmt::format("complete -c {0} -n 'string match -q -- \"-*\" (commandline -ct)' -a '(__kvbench_page {0})'\n",
+                       program);
   for (const auto& [command, words] : all.behind)
     out += fmt::format("complete -c kvbench -n '__kvbench_in \"{}\"' -f -a '{}'\n", command, fmt::join(words, " "));
   for (const auto& [command, word] : all.below)

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <memory>
 
+#include <fmt/ranges.h>
+
 #include <kvbench/compare/raw_reader.hpp>
 #include <kvbench/config/method_flags.hpp>
 #include <kvbench/config/sweep.hpp>
@@ -84,6 +86,13 @@ const ReportFormat& format_of(const ReportFlags& o) {
   }
   throw Error("-o '{}': the name does not imply a format; end it with {}, or give --format", o.output,
               alone ? ".svg or .pdf" : ".html or .md, or with .tex for the tables alone");
+}
+
+/// Throws Error where a figure is asked for, and the tables have none.
+void require_figures(const ReportFlags& o, const report::Document& document) {
+  if (o.figure.empty() || !drawings_of(document).empty()) return;
+  throw Error("--figure {}: {} {} no figures; write the page, which has tables: -o FILE.html", o.figure,
+              fmt::join(o.tables, ", "), o.tables.size() == 1 ? "has" : "have");
 }
 
 /// A figure with what a file of it must say, because no page is around it.
@@ -232,6 +241,7 @@ int run(const ReportFlags& given) {
   for (const auto& file : files.raw) raw.push_back(&file->configurations());
   report::Labels(o.labels).apply(tables, raw);
   const report::Document document = make_report(tables, report);
+  require_figures(o, document);
   if (list) {
     output.finish(figure_list(document));
     return done;

@@ -2,6 +2,7 @@
 #include <apps/kvbench/help_topics.hpp>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <map>
 
@@ -23,12 +24,20 @@ const Topic topics[] = {{"columns", {"replay", "--columns"}}, {"metrics", {"comp
                         {"tasks", {"eval", "--list-tasks"}},  {"checks", {"validate", "--list"}},
                         {"claims", {"validate", "--list"}},   {"sweeps", {"sweep", "--example"}}};
 
+/// Whether an option takes one number, so that its plural is another word: `scores` are no --score.
+bool takes_number(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const auto begins = [&](const char* number) { return type.starts_with(number); };
+  return option.get_items_expected_max() == 1 && std::ranges::any_of(std::array{"INT", "UINT", "FLOAT"}, begins);
+}
+
 /// The option that a word means: with its dashes, without them, or in the plural.
 const CLI::Option* option_of(const CLI::App& command, const std::string& word) {
   const std::string singular = word.ends_with('s') ? word.substr(0, word.size() - 1) : word;
   for (const std::string& name : {word, "--" + word, "--" + singular}) {
     const CLI::Option* option = name.starts_with('-') ? command.get_option_no_throw(name) : nullptr;
-    if (option != nullptr && name != "--help" && name != "-h") return option;
+    const bool plural = name.size() == word.size() + 1;
+    if (option != nullptr && name != "--help" && name != "-h" && !(plural && takes_number(*option))) return option;
   }
   return nullptr;
 }

@@ -250,7 +250,8 @@ void dump(const Options& options) {
   if (const std::string note = without_sketch(first, sketches); options.sketch && !note.empty())
     app::say("kvdump", note);
   app::say("kvdump",
-           fmt::format("{}: {} tokens, {} layers; {}", options.output, total, wanted.layers.size(),
+           fmt::format("{}: {} tokens, {} layer{}; {}", options.output, total, wanted.layers.size(),
+                       wanted.layers.size() == 1 ? "" : "s",
                        options.check
                            ? fmt::format("largest difference from the attention of the model {:.1e}", largest_error)
                            : std::string("not checked against the attention of the model")));

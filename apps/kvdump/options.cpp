@@ -109,7 +109,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   app::take_one_value_each(app);
   const std::vector<std::string> words(argv + 1, argv + argc);
   try {
-    app.parse(app::as_parsed(words));
+    app.parse(app::as_parsed(app, words));
   } catch (const CLI::ParseError& error) {
     const bool asked = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);  // --help, --version
     if (asked) return {std::nullopt, app::print_answer(app, error)};

@@ -11,6 +11,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/utf8.hpp>
 #include <kvbench/core/version.hpp>
 #include <kvbench/eval/results.hpp>
 #include <kvbench/methods/find_method.hpp>
@@ -66,7 +67,7 @@ void translate(const std::exception_ptr& thrown, void* error_class) {
   } catch (const kvbench::methods::Unavailable& error) {  // in a model that decodes; replays make a row of it
     PyErr_SetString(static_cast<PyObject*>(error_class), error.what());
   } catch (const kvbench::IoError& error) {
-    PyErr_SetString(PyExc_OSError, error.what());
+    PyErr_SetString(PyExc_OSError, kvbench::printable(error.what(), "\n").c_str());
   } catch (const kvbench::Interrupted&) {
     PyErr_SetNone(PyExc_KeyboardInterrupt);
   }

@@ -3,14 +3,25 @@
 
 import difflib
 import os
+import re
 import stat
 from collections.abc import Iterable
 from typing import Any
 
 
+def printable(text: str) -> str:
+    """The text as terminals can show it, as programs print it: what is not UTF-8, and control characters other than the
+    end of a line, as \\xHH."""
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return re.sub("[\x00-\x09\x0b-\x1f\x7f-\x9f]", lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
 class Error(ValueError):
     """A file, an argument, or data to be written is not what it must be. The message names the file or argument, the
-    object and the remedy."""
+    object and the remedy; it is printable, whatever the names and values are."""
+
+    def __init__(self, *parts: object) -> None:
+        super().__init__(*(printable(part) if isinstance(part, str) else part for part in parts))
 
 
 class NoCache(Error):

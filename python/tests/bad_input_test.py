@@ -180,8 +180,9 @@ class BadInput(PackageTest):
             call(**given)
             return
         words = "path|file|folder" if argument == "path" else self.NAMED.get(argument, argument)
-        with self.assertRaisesRegex(kvbench.Error, f"(?s)({words}).*\\.$"):
+        with self.assertRaisesRegex(kvbench.Error, f"(?s)({words}).*\\.$") as refusal:
             call(**given)
+        self.assertTrue(str(refusal.exception).replace("\n", "").isprintable(), str(refusal.exception))
 
     def test_arrays_without_dimensions_are_one_value(self):
         """As numbers are, which NumPy returns so."""

@@ -22,15 +22,15 @@ import table  # noqa: E402
 NAMES = {"-m": "method", "-b": "budget", "-j": "threads", "-o": "output"}
 FUNCTIONS = {"replay": lambda files, method, budget=None, **flags: kvbench.replay(*files, method, budget, **flags),
              "compare": kvbench.compare, "report": kvbench.report}
-# What programs alone have: texts for terminals, tables in a format, flags without their value.
-OF_PROGRAMS = re.compile(r"\\x|no table is written|needs a value|-(format|summary)\b")
+# What programs alone have: tables in a format, names of figures, flags without their value.
+OF_PROGRAMS = re.compile(r"no table is written|needs a value|-(format|summary)\b|-figure list")
 
 
 def call_of(row):
-    """The call of FUNCTIONS that asks what the row does, or None if there is none: files stand first, and each flag has
-    at most one value."""
+    """The call of FUNCTIONS that asks what the row does, or None if there is none: files stand first, are those that
+    all rows may name, and each flag has at most one value."""
     program, command, *words = [*row.words, ""] if len(row.words) < 2 else row.words
-    if program not in ("kvbench", "python") or command not in FUNCTIONS:
+    if program not in ("kvbench", "python") or command not in FUNCTIONS or row.files:
         return None
     if OF_PROGRAMS.search(" ".join([*words, *row.says])):
         return None

@@ -85,3 +85,20 @@ class Refusals(CliTest):
                     tried[program] += 1
         self.assertGreater(tried["kvbench"], 60)
         self.assertTrue(all(tried[name] > 8 for name in PROGRAMS if name != "kvbench-validate"), tried)
+
+    def test_values_of_switches(self):
+        """A flag that takes no value refuses one behind an equals sign, also a short flag and an empty value."""
+        tried = collections.Counter()
+        for command, needed in NEEDED.items():
+            program, *words = [*command.split(), *needed.split()]
+            if program in PROGRAMS:
+                page = subprocess.run([PROGRAMS[program], *words, "--help"], capture_output=True, text=True).stdout
+                for names in re.findall(r"^ +(-\S+)(?: {2}|$)", page, re.MULTILINE):
+                    for flag in re.sub("{.*?}", "", names).split(","):
+                        for value in ("", "yes"):
+                            with self.subTest(command, flag=flag, value=value):
+                                self.refused([program, *words, f"{flag}={value}"],
+                                             f"{flag} takes no value; write {flag} alone")
+                        tried[program] += 1
+        self.assertGreater(tried["kvbench"], 40)
+        self.assertTrue(all(tried[name] > 8 for name in PROGRAMS if name != "kvbench-validate"), tried)

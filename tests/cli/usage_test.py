@@ -102,6 +102,10 @@ class Usage(CliTest):
     def test_completion(self):
         """Of every flag of every command, and of values that flags name."""
         script = self.write(self.ok("completion", "bash"), "completion.bash")
+        other = self.path("kvdump")  # whose help is read
+        with open(other, "w", opener=lambda path, flags: os.open(path, flags, 0o755)) as file:
+            file.write("#!/bin/sh\necho '  -o,--output FILE REQUIRED'\necho '  --sketch,--no-sketch{false}'\n"
+                       "echo '  -q, --quiet'\necho 'Example: kvdump --none'\n")
 
         def completed(*words):
             text = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _kvbench; echo "${COMPREPLY[@]}"'
@@ -120,6 +124,14 @@ class Usage(CliTest):
                 (["kvbench", "replay", "--format", "=", "c"], ["csv"]),
                 (["kvbench", "replay", "-m", "sna"], ["snapkv", "snapkv@kvpress", "snapkv+kivi4"]),
                 (["kvbench", "replay", "-m", "lla"], ["llama.cpp"]), (["kvbench", "help", "vL"], ["vLLM"]),
+                (["kvbench", "replay", "-m", "vl"], ["vllm"]), (["kvbench", "help", "vl"], ["vllm"]),
+                (["kveval", "-m", "all,-kn"], ["all,-knorm"]),
+                (["kvbench", "replay", "-m", "all,-eviction,-kn"], ["all,-eviction,-knorm"]),
+                (["kvbench", "replay", "-m", '"h2o,adakv(tria'], ["h2o,adakv(triattention"]),
+                (["kvbench", "replay", "-m", "adakv\\(tria"], ["adakv\\(triattention"]),
+                (["kvbench", "replay", "--method=all,-kn"], ["--method=all,-knorm"]),
+                ([other, "--s"], ["--sketch"]), ([other, "-o", ""], []),
+                ([other, "a.gguf", "-"], ["--no-sketch", "--output", "--quiet", "--sketch", "-o", "-q"]),
                 (["kvbench", "help", "adakv@"], ["adakv@kvpress"]), (["kvbench", "methods", "fam"], ["families"]),
                 (["kvbench", "replay", "-m", "h2o,snapkv@"], ["h2o,snapkv@kvpress"]),
                 (["kvbench", "allocate", "--menu", "ev"], ["eviction"]), (["kvbench", "methods", "ev"], ["eviction"]),
@@ -138,6 +150,7 @@ class Usage(CliTest):
     COMPLETED = (("kvbench repl|", "kvbench replay "), ("kvbench replay --forma|", "kvbench replay --format "),
                  ("kvbench replay -m h2o,snapkv@|", "kvbench replay -m h2o,snapkv@kvpress "),
                  ("kvbench replay --format=c|", "kvbench replay --format=csv "),
+                 ("kvbench replay -m all,-kn|", "kvbench replay -m all,-knorm "),
                  ("kvbench info unli|", "kvbench info unlike.h5 "), ("kvbench help colu|", "kvbench help columns "),
                  ("kvbench methods evict|", "kvbench methods eviction "),
                  ("kvbench completion f|", "kvbench completion fish "),

@@ -30,6 +30,9 @@ ROWS = (
     (f"{IDS} '-\x1b[31m'", r"there is no flag -\x1b[31m;"),
     (f"{IDS} --scores ''", "--scores: the value is empty"),
     (f"{IDS} --queries=", "--queries: the value is empty"),
+    (f"{IDS} --pre-rope=", "--pre-rope takes no value; write --pre-rope alone"),
+    (f"{IDS} --sketch=no", "--sketch takes no value; write --sketch alone"),
+    ("kvbench-dump-hf -o x.h5 --ids a.ids --ctx 64 -- llama", "--ctx 64 asks for more than its 48 tokens"),
     (f"{IDS} --ctx 8 --ctx 9", "--ctx is given twice"),
     (f"{IDS} --sketch --no-sketch", "--no-sketch is given twice"),
     (f"{DUMP} --text a.ids", "give token ids with --ids"),
@@ -38,5 +41,6 @@ ROWS = (
     ("kvbench-dump-hf --model llama --ids a.ids -o folder", "this is a folder"),
     ("kvbench-dump-hf --model llama --ids a.ids --layers -o x.h5", "--layers needs a value; -o behind it is a flag"),
     ("kvbench-dump-hf --model llama --ids a.ids -o none/x.h5", 3, "none/x.h5"),
+    ("kvbench-dump-hf --model llama --ids a.ids -o 'no\x1b[31mne/x.h5'", 3, r"no\x1b[31mne/x.h5"),
     ("kvbench-dump-hf --model llama --ids a.ids -o kept.h5", "--force"),
 )

@@ -27,7 +27,10 @@ TRACES = {"t.h5": "", "other.h5": "--seed 1", "two.h5": "--prompts 2 --seed 2",
 COMMANDS = ("replay t.h5 -m sink,h2o,snapkv[window=8],snapkv[window=16] --raw raw.h5 -o rows.csv",
             "replay probes.h5 -m sink,h2o --rows query --raw probed.h5 -o queries.csv",
             "sweep s.toml --cells s.cells -o /dev/null", "sweep s.toml --shard 1/2 --cells a.cells",
-            "sweep s.toml --shard 2/2 --cells b.cells", "allocate probes.h5 --menu h2o -o plan.toml -q")
+            "sweep s.toml --shard 2/2 --cells b.cells",
+            "allocate probes.h5 --menu h2o -o plan.toml --curve curve.csv -q",
+            "compare raw.h5 --a sink --b h2o -o cmp.csv", "info t.h5 --rounding -o rounding.csv -q",
+            "validate --synthetic --claim subgen.lemma2 -o val.csv -q")
 
 
 def make(folder, kvbench):

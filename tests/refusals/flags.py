@@ -21,6 +21,10 @@ IN_PYTHON = (
     ("python replay t.h5 -m mine.py:numpy", "mine.py:numpy is no method"),
     ("python replay t.h5 -m no.py", "no.py: there is no such file"),
     ("python replay t.h5 -m mine.py:First[sink=4]", "no parameter 'sink'. Did you mean 'sinks'? It has: sinks."),
+    ("python replay t.h5 -m mine.py:First --set mine.py:First.sink=4", "no parameter 'sink'. Did you mean 'sinks'?"),
+    ("python replay t.h5 -m mine.py:First+kivi4 --set mine.py:First+kivi4.kivi4.grup=4",
+     "'kivi4' has no parameter 'grup'"),
+    ("python replay t.h5 -m h2o --set mine.py:First.sinks=4", "add --method mine.py:First"),
     ("python replay t.h5 -m mine.py:First[width=4]", "no parameter 'width'. It has: sinks."),
     ("python replay t.h5 -m mine.py:long_keys[recnt=4]", "Did you mean 'recent'? It has: power, sinks, recent, kernel"),
     ("python replay t.h5 -m mine.py:long_keys[recent=x]", "mine.py:long_keys.recent", "'x'"),
@@ -35,6 +39,10 @@ METHODS = (
     ("kvbench methods eviction --format md", "a family is printed as text"),
     # no message commands a terminal
     ("kvbench replay t.h5 -m '\x1b[31m+int4'", r"'\x1b[31m"),
+    ("kvbench replay 't\x1b[31m.h5' -m sink", r"t\x1b[31m.h5: "),
+    ("kvbench compare raw.h5 --a '\x07h2o'", r"\x07h2o"),
+    (f"{CHOOSE} --methods '\x1b[31m'", r"'\x1b[31m'"),
+    (f"{CHOOSE} --memory '\x9b\x7f'", r"\x7f: "),
     ("kvbench methods '\x1b[31m\x9b'", r"'\x1b[31m\xc2\x9b'"),
     ("kvbench replay t.h5 -m snapkv --set snapkv.windw=3", "'windw'", "Did you mean 'window'?"),
     ("kvbench replay t.h5 -m snapkv --set snapkv.window=many", "snapkv.window", "'many'"),
@@ -194,6 +202,11 @@ VALUES = (
     (f"{CHOOSE} --methods h2o,snapkw", "there is no method 'snapkw'. Did you mean 'snapkv'?"),
     (f"{CHOOSE} --methods h2o --menu h2o,h20+q8_0", "there is no method 'h20'. Did you mean 'h2o'?"),
     (f"{CHOOSE} --methods 'snapkv[windw=2]'", "no parameter 'windw'. Did you mean 'window'?"),
+    *((f"{CHOOSE} --menu h2o,{method}", f"--menu: {method} runs at no budget: it keeps every token; leave it out")
+      for method in ("oracle-topk", "infinigen", "quest")),
+    (f"{CHOOSE} --menu exact", "--menu: none of its configurations fits in less than the full cache; add h2o or"),
+    *((f"{CHOOSE} --menu h2o,{method}", "divides its budget among layers itself; leave it out")
+      for method in ("pyramidkv", "plan:plan.toml")),
     (f"{CHOOSE} --menu h2o,,q8_0", "'h2o,,q8_0' has an empty item"),
     (f"{CHOOSE} --task lines,passkeys", "there is no task 'passkeys'. Did you mean 'passkey'? The tasks are: text, "),
 )
@@ -212,6 +225,12 @@ COMMAND_LINE = (
     ("kvbench replay t.h5 --method= --heads 0", "--method: the value is empty"),   # as of an unset variable
     ("kvbench replay t.h5 -m sink --layers= -q", "--layers: the value is empty"),
     (f"{EVAL} --layers= -q", "--layers: the value is empty"),
+    (f"{SINK} --summary=", "--summary: the value is empty; give one, or write --summary alone"),
+    (f"{SINK} --summary ''", "traces: the word behind --summary is empty; give one, or leave it out"),
+    (f"{EVAL} --document-seed many", "--document-seed: 'many' is not a number"),
+    (f"{CHOOSE} -q=yes", "-q takes no value; write -q alone"),
+    (f"{CHOOSE} --quiet=", "--quiet takes no value; write --quiet alone"),
+    (f"{CHOOSE} --without-gradients=yes", "--without-gradients takes no value"),
     ("kvbench replay t.h5 --metod=exact", "there is no flag --metod. Did you mean '--method'?"),
     ("kvbench --verison", "there is no flag --verison. Did you mean '--version'?"),
     ("kvbench --no-such replay t.h5", "there is no flag --no-such"),
@@ -221,7 +240,7 @@ COMMAND_LINE = (
     ("kvbench help repaly", "there is no command or topic repaly. Did you mean 'replay'?"),
     ("kvbench help replay sweep", "'sweep' has no effect beside help"),
     *((f"kvbench help {unknown}", f"there is no {kind} {unknown}") for kind, unknown in (
-        ("command", "nonsense"), ("flag", "--nonsense"), ("command or topic", "s"), ("flag", "-"))),
+        ("command", "nonsense"), ("flag", "--nonsense"), ("command", "s"), ("flag", "-"))),
 )
 
 # A flag that would choose other results, and changes nothing.

@@ -9,6 +9,10 @@ WORDS = (
     ("kvbench help eviktion", "Did you mean 'eviction'?"),
     ("kvbench help budgt", "Did you mean 'budget'?"),
     ("kvbench help colums", "Did you mean 'columns'?"),
+    *((f"kvbench help '{word}'", f"there is no {kind} {word}. (see kvbench --help)")
+      for kind, word in (("command", "*"), ("command", "+"), ("command", "x"), ("command", "ab"))),
+    ("kvbench compare raw.h5 --x", "there is no flag --x. (see"),
+    ("kvbench help scores", "Write --method scores:FILE.h5, whose scores kvbench-dump-hf"),
     ("kvbench cmp", "Write kvbench compare"),
     ("kvbench report a.csv -f md", "no flag -f. Write --format."),
     ("kvbench plot", "Write kvbench report"),
@@ -115,7 +119,7 @@ WORDS = (
     ("kvbench replay t.h5 -m sink --raw a.csv", "raw results are HDF5; end the name with .h5"),
     ("kvbench replay t.h5 -m sink -o a.csv --summary full", "write --summary=full"),
     ("kvbench sweep s.toml --summary full", "'full' has no place in kvbench sweep; write --summary=full"),
-    ("kvbench validate t.h5 --summary=full", "--summary takes no value"),
+    ("kvbench validate t.h5 --summary=full", "--summary takes no value; write --summary alone"),
     ("kvbench replay t.h5 -m '*'", "Here it is all."),
     ("kvbench replay t.h5 -m sink --prompts gausian-0", "Did you mean 'gaussian-0'? It has: 0 (gaussian-0)"),
     ("kveval none.gguf --text a.txt -m q4", "Did you mean 'q4_0' or 'q4_1'?"),
@@ -146,6 +150,32 @@ LEFT_OUT = (
     ("kvbench-choose --model none.gguf --text a.txt --menu -o out", "--menu needs a value; -o behind it is a flag"),
     ("kvbench-choose --model none.gguf --text --memory 25% -o out",
      "--text needs a value; --memory behind it is a flag"),
+)
+
+# Behind -- all words are files.
+MARKED = (
+    ("kvbench info -- none.h5", "none.h5: no such file"),
+    ("kvbench info -q -- -q", "./-q: no such file"),
+    ("kvbench info t.h5 -- -q", "'./-q' has no place in kvbench info"),
+    ("kvbench replay -m sink t.h5 -- -m h2o snapkv", "./-m: no such file"),
+    ("kvbench replay -m sink -o -- t.h5", "-o needs a value; -- behind it is a flag"),
+    ("kvbench sweep -- none.toml", "none.toml: there is no such file"),
+    ("kvbench merge a.cells -- --q=1", "./--q=1: there is no such file"),
+    ("kvbench report -o x.html -- -o", "./-o: there is no such"),
+    ("kvbench validate -- golden", "./golden: no such file"),
+    ("kvbench validate golden -- none.h5", "none.h5: no such file"),
+    ("kvbench-validate -- none.h5", "none.h5: no such file"),
+    ("kvbench -- info t.h5", "there is no flag --."),
+    ("kvdump -- none.gguf", "--output is required"),
+    ("kvdump --text a.txt -o x.h5 -- none.gguf", "none.gguf: there is no such model file"),
+    ("kvdump --text a.txt -o x.h5 -- -x", "./-x: there is no such model file"),
+    ("kvdump -o x.h5 --text a.txt none.gguf --", "none.gguf: there is no such model file"),
+    ("kveval -- none.gguf", "give --text FILE"),
+    ("kveval --text a.txt -m sink -- none.gguf", "none.gguf: there is no such model file"),
+    ("kveval --text a.txt -m sink -- none.gguf -q", "'./-q' has no place in kveval"),
+    ("kvbench-choose --text a.txt -o out --memory 3GB -- model.gguf", "--memory 3GB: how much"),
+    ("kvbench-choose -o out --text a.txt -- -model.gguf", "-model.gguf"),
+    ("kvbench-choose -o out --text -- a.txt", "--text needs a value; -- behind it is a flag"),
 )
 
 # Lists with spaces between their values, and how they are written.
@@ -227,4 +257,4 @@ COMMANDS = (
     ("kvbench t.h5 --method x", "Write a command before a file, as in kvbench info t.h5."),
 )
 
-ROWS = (*WORDS, *LEFT_OUT, *LISTS, *PARAMETERS, *COMMANDS)
+ROWS = (*WORDS, *LEFT_OUT, *MARKED, *LISTS, *PARAMETERS, *COMMANDS)

@@ -55,7 +55,7 @@ int run_words(CLI::App& app, std::span<const Command> commands, const Words& wor
     return command.start({words.begin() + 1, words.end()});
   }
   try {
-    app.parse(as_parsed(words));
+    app.parse(as_parsed(app, words));
   } catch (const CLI::Success& asked) {  // --help, --version
     return print_answer(app, asked);
   } catch (const CLI::ParseError& error) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include <kvbench/config/named_files.hpp>
 #include <kvbench/config/plan_file.hpp>
@@ -22,14 +23,29 @@ const struct FilesOfMethods {
   }
 } files_of_methods;
 
-/// METHOD.PARAMETER=VALUE
+/// METHOD.PARAMETER=VALUE. A method that is a path has dots, and a parameter of a quantiser has one, so that where the
+/// method ends is known for the methods that run.
 struct SetFlag {
-  std::string text, method;
-  methods::Assignment assignment;
+  std::string text;
+  std::size_t equals;
 
-  bool names(const methods::MethodInfo& info) const {
-    const auto is = [&](const std::string& own) { return same_name(own, method); };
-    return is(info.name) || std::ranges::any_of(info.aliases, is);
+  std::string_view place() const { return std::string_view(text).substr(0, equals); }
+
+  /// What it sets of a method; nothing of others.
+  std::optional<methods::Assignment> of(const methods::MethodInfo& info) const {
+    std::vector<std::string> names = info.aliases;
+    names.push_back(info.name);
+    for (const std::string& name : names) {
+      if (name.size() < equals && text[name.size()] == '.' && same_name(place().substr(0, name.size()), name))
+        return methods::Assignment{text.substr(name.size() + 1, equals - name.size() - 1), text.substr(equals + 1)};
+    }
+    return std::nullopt;
+  }
+
+  /// The method that is meant where it is none of those that run.
+  std::string method() const {
+    const std::size_t function = place().find(".py:");
+    return text.substr(0, text.find('.', function == text.npos ? 0 : function + 1));
   }
 };
 
@@ -38,7 +54,7 @@ SetFlag parse_set_flag(const std::string& text) {
   if (equals == std::string::npos || dot == std::string::npos || dot > equals) {
     throw Error("`settings` '{}' is not METHOD.PARAMETER=VALUE, such as subgen.delta=4", text);
   }
-  return {text, text.substr(0, dot), {text.substr(dot + 1, equals - dot - 1), text.substr(equals + 1)}};
+  return {text, equals};
 }
 
 class MethodFlags {
@@ -46,10 +62,7 @@ class MethodFlags {
   explicit MethodFlags(const std::vector<std::string>& settings) {
     for (const std::string& text : settings) {
       settings_.push_back(parse_set_flag(text));
-      const std::string& name = settings_.back().assignment.name;
-      const auto same = [&](const SetFlag& other) {
-        return same_name(other.method, settings_.back().method) && same_name(other.assignment.name, name);
-      };
+      const auto same = [&](const SetFlag& other) { return same_name(other.place(), settings_.back().place()); };
       if (std::ranges::count_if(settings_, same) > 1) throw Error("`settings` '{}' is given twice; give it once", text);
     }
   }
@@ -67,10 +80,10 @@ class MethodFlags {
 
   std::vector<replay::MethodChoice> choices() const {
     for (const SetFlag& setting : settings_) {
-      if (std::ranges::any_of(choices_, [&](const replay::MethodChoice& m) { return setting.names(*m.info); }))
+      if (std::ranges::any_of(choices_, [&](const replay::MethodChoice& m) { return setting.of(*m.info).has_value(); }))
         continue;
       throw Error("`settings` '{}' is for a method that is not replayed; add `methods` {}", setting.text,
-                  methods::find_method(setting.method).name);
+                  methods::find_method(setting.method()).name);
     }
     return choices_;
   }
@@ -80,7 +93,7 @@ class MethodFlags {
   replay::MethodChoice chosen(const methods::MethodSettings& row) const {
     std::vector<methods::Assignment> all;
     for (const SetFlag& setting : settings_) {
-      if (setting.names(*row.info)) all.push_back(setting.assignment);
+      if (std::optional<methods::Assignment> own = setting.of(*row.info)) all.push_back(*std::move(own));
     }
     all.insert(all.end(), row.settings.begin(), row.settings.end());
     return {row.info, row.info->bind(all)};

@@ -55,10 +55,14 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return cost[a.size()][b.size()];
 }
 
+/// The number of letters behind the dashes of a flag.
+std::size_t letters_of(std::string_view name) {
+  return name.size() - std::min(name.find_first_not_of('-'), name.size());
+}
+
 /// Whether `part` has at least two letters behind its dashes, and `name` begins with it, without case.
 bool begins_with(std::string_view name, std::string_view part) {
-  const std::size_t letters = part.size() - std::min(part.find_first_not_of('-'), part.size());
-  return letters >= 2 && same_name(name.substr(0, part.size()), part);
+  return letters_of(part) >= 2 && same_name(name.substr(0, part.size()), part);
 }
 
 /// The known names that begin with `name`, the shortest first, without those that go on from another of them, such as
@@ -86,7 +90,8 @@ std::string nearest_name(std::string_view name, std::span<const std::string> kno
   for (const std::string& candidate : known) {
     const std::size_t distance = edit_distance(name, candidate);
     const std::size_t allowed = std::max<std::size_t>(1, std::max(name.size(), candidate.size()) / 3);
-    if (distance <= allowed && distance < best_distance) {
+    const bool alike = 2 * distance < std::max(letters_of(name), letters_of(candidate));  // '+' is not like 'a'
+    if (alike && distance <= allowed && distance < best_distance) {
       best = candidate;
       best_distance = distance;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/methods/engines.hpp>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -15,36 +16,49 @@ struct Setting {
   Engine engine;
   std::string setting;
   std::string_view models;  ///< that it is for; empty: all
+  bool named = true;        ///< the name of the engine stands for it
 };
 
 /// What stands in a setting where a press is told the share of the tokens that it drops.
 constexpr std::string_view ratio_place = "{ratio}";
 
+/// What CUDA takes for a pair of types in llama.cpp, behind its flags.
+std::string_view on_cuda(std::string_view keys, std::string_view values) {
+  if (keys == "iq4_nl" || values == "iq4_nl") return " (CUDA has no kernel of iq4_nl)";
+  return keys == values && (keys == "q8_0" || keys == "q4_0") ? "" : " (on CUDA built with GGML_CUDA_FA_ALL_QUANTS)";
+}
+
 /// llama.cpp, tools/server/README.md (--cache-type-k, --cache-type-v). It rotates channels where it can (#21038).
-/// Values in fewer bits take flash attention. Its kernels for CUDA are of pairs of types of keys and values:
+/// Values in fewer bits take flash attention. That of the processor reads any pair of types: it multiplies queries with
+/// keys of each type, and decodes values of each (ggml-cpu/ops.cpp). Its kernels for CUDA are of pairs of types:
 /// ggml/CMakeLists.txt and ggml-cuda/fattn.cu of 5a4d0feca (#28079, September 2026) build q4_0-q4_0, q8_0-q8_0, f16-f16
 /// and bf16-bf16, as earlier versions do, and with the option all pairs of these and q4_1, q5_0, q5_1. Without a kernel
 /// earlier versions compute on the processor, later ones in f16. GGML_CUDA_FA_QUANTS=K-V names single pairs there, and
-/// the option is another name of GGML_CUDA_FA_QUANTS=all. No version has a kernel of iq4_nl.
+/// the option is another name of GGML_CUDA_FA_QUANTS=all. No version has a kernel of iq4_nl. Vulkan has kernels of the
+/// pairs that CUDA has with the option (ggml-vulkan.cpp of 000651caa), Metal of equal types (ggml-metal-device.m of
+/// 003a32eb9), and both refuse other pairs.
 void add_llama(std::vector<Setting>& table) {
-  constexpr std::string_view built = "", option = " (on CUDA built with GGML_CUDA_FA_ALL_QUANTS)",
-                             none = " (CUDA has no kernel of iq4_nl)";
-  struct Types {
-    std::string_view keys, values, cuda;
-  };
-  constexpr Types types[] = {{"q8_0", "", built},      {"q8_0", "q5_1", option}, {"q8_0", "q5_0", option},
-                             {"q8_0", "q4_1", option}, {"q8_0", "q4_0", option}, {"q5_1", "", option},
-                             {"q5_1", "q4_0", option}, {"q5_0", "", option},     {"q5_0", "q4_0", option},
-                             {"q4_1", "", option},     {"q4_0", "", built},      {"iq4_nl", "", none},
-                             {"q8_0", "iq4_nl", none}, {"q4_0", "q8_0", option}, {"q5_1", "q8_0", option}};
-  for (const auto& [keys, values, cuda] : types) {
+  using Pair = std::pair<std::string_view, std::string_view>;
+  constexpr std::string_view types[] = {"q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"};
+  std::vector<Pair> pairs = {{"q8_0", "q8_0"},   {"q8_0", "q5_1"}, {"q8_0", "q5_0"}, {"q8_0", "q4_1"},
+                             {"q8_0", "q4_0"},   {"q5_1", "q5_1"}, {"q5_1", "q4_0"}, {"q5_0", "q5_0"},
+                             {"q5_0", "q4_0"},   {"q4_1", "q4_1"}, {"q4_0", "q4_0"}, {"iq4_nl", "iq4_nl"},
+                             {"q8_0", "iq4_nl"}, {"q4_0", "q8_0"}, {"q5_1", "q8_0"}};
+  const std::size_t named = pairs.size();
+  for (const std::string_view keys : types) {
+    for (const std::string_view values : types) {
+      if (std::ranges::find(pairs, Pair(keys, values)) == pairs.end()) pairs.emplace_back(keys, values);
+    }
+  }
+  for (std::size_t p = 0; p < pairs.size(); ++p) {
+    const auto [keys, values] = pairs[p];
     const std::string flags =
-        fmt::format("--cache-type-k {} --cache-type-v {} -fa on{}", keys, values.empty() ? keys : values, cuda);
-    const std::string own = values.empty() ? "" : fmt::format("values={}", values);
+        fmt::format("--cache-type-k {} --cache-type-v {} -fa on{}", keys, values, on_cuda(keys, values));
+    const std::string own = keys == values ? "" : fmt::format("values={}", values);
     const std::string and_own = own.empty() ? "" : "," + own;
-    table.push_back({fmt::format("{}[hadamard=true{}]", keys, and_own), Engine::llama_cpp, flags, ""});
-    table.push_back(
-        {fmt::format("{}[{}]", keys, own), Engine::llama_cpp, flags, "head dimensions that are no multiple of 64"});
+    table.push_back({fmt::format("{}[hadamard=true{}]", keys, and_own), Engine::llama_cpp, flags, "", p < named});
+    table.push_back({fmt::format("{}[{}]", keys, own), Engine::llama_cpp, flags,
+                     "head dimensions that are no multiple of 64", p < named});
   }
 }
 
@@ -111,7 +125,7 @@ std::string runs_in(std::string_view method, std::string_view params, double kep
 std::vector<MethodSettings> rows_of_engine(std::string_view engine) {
   std::vector<MethodSettings> rows;
   for (const Setting& row : table()) {
-    if (same_name(name_of(row.engine), engine) && row.models.empty()) rows.push_back(settings_of(row));
+    if (same_name(name_of(row.engine), engine) && row.models.empty() && row.named) rows.push_back(settings_of(row));
   }
   return rows;
 }

@@ -164,6 +164,17 @@ std::vector<Block> without(std::vector<Block> blocks, const std::vector<std::str
   return out;
 }
 
+/// Leaves out captions that a figure before has. What a file of the figure alone says stays.
+void say_captions_once(std::vector<Block>& blocks) {
+  Distinct<std::string> captions;
+  for (Block& block : blocks) {
+    auto* const figure = std::get_if<Figure>(&block);
+    if (figure == nullptr || figure->caption.empty() || captions.add(figure->caption)) continue;
+    if (figure->alone.empty()) figure->alone = figure->title + ". " + figure->caption;
+    figure->caption.clear();
+  }
+}
+
 }  // namespace
 
 Document make_report(std::span<const CsvTable> tables, const ReportOptions& options) {
@@ -191,6 +202,7 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
     document.blocks.emplace_back(Heading{2, section.title, section.folded});
     append(document.blocks, std::move(blocks));
   }
+  say_captions_once(document.blocks);
   return document;
 }
 

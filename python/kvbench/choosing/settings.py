@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, Literal, get_args, get_origin
@@ -21,6 +22,7 @@ from .folder import parts_of, plain_path
 METHODS = ("sink,h2o,snapkv,chelsea,bsm,kmeans,int,kivi4,kivi2,turboquant,h2o+q8_0,h2o+q5_1,h2o+q4_0,snapkv+q8_0,"
            "snapkv+q5_1,snapkv+kivi4,kmeans+int8,snapkv@kvpress,llama.cpp,vllm")
 MENU = "h2o,h2o+q8_0,h2o+q5_1,snapkv,snapkv+q8_0,snapkv+q5_1,q8_0,q5_1,q4_0"
+SMALL = "--probes 2 --tokens 320 --prompt-tokens 256 --queries 128 --layers 1 --query-heads 2 --kv-heads 1 -q"
 UNITS = {**{unit + "b": 1000**power for power, unit in enumerate(("", "k", "m", "g", "t"))},
          **{unit + "ib": 1024**power for power, unit in enumerate("kmgt", 1)}}
 
@@ -206,6 +208,8 @@ def question_of(settings: ChooseSettings) -> Question:
     wanted = ["kvbench"] + ["kveval"] * gguf + ["kvdump"] * (not gradients)
     commands = {name: program(name, settings.programs) for name in wanted}
     check_names([given["methods"], given["menu"]], settings.task, commands)
+    if not settings.runs_in and settings.menu != MENU:
+        check_menu(settings.menu, given["by"], commands["kvbench"])
     return Question(**given, gguf=gguf, gradients=gradients, commands=commands)
 
 
@@ -284,6 +288,23 @@ def check_names(lists: list[Any], tasks: Any, commands: dict[str, str]) -> None:
         known = [line for line in said(commands["kveval"], "--list-tasks").splitlines() if not line.startswith(" ")]
         for task in map(str.strip, tasks.split(",")):
             require(task in known, "--task", f"there is no task '{task}'.{known_names(task, known, 'The tasks are')}")
+
+
+def check_menu(menu: Any, by: str, kvbench: str) -> None:
+    """Raises Error for a menu that `kvbench allocate` refuses whatever the model is, by asking it about a small trace.
+    What it refuses because of what a trace has is left to the recorded one."""
+    with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
+        trace, plan = (os.path.join(folder, name) for name in ("small.h5", "plan.toml"))
+        said(kvbench, "synth", *SMALL.split(), "-o", trace)
+        try:
+            said(kvbench, "allocate", trace, "--menu", menu, "--by", by, "-b", "99.9%mem", "-q", "-o", plan)
+        except Error as refusal:
+            why = re.sub(": the method costs .*; (it keeps every token): .*(?=; leave it out)", r": \1",
+                         str(refusal))  # the costs are those of the small trace
+            why = re.sub("fits in 99.9%mem in all layers; (.*), or choose a larger budget",
+                         r"fits in less than the full cache; \1", why)
+            if re.search("less than the full cache|divides its budget|needs all kv heads|it keeps every token", why):
+                raise Error(why) from None
 
 
 def said(program: str, *words: str) -> str:

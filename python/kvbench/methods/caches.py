@@ -9,7 +9,7 @@ import warnings
 
 import numpy as np
 
-from .._error import Error, require
+from .._error import Error, printable, require
 from .entries import merged, numbers_of
 from .method import Infeasible, Unavailable
 from .source import PREFIX
@@ -72,7 +72,5 @@ def told(failure):
 
 def shown(text, longest):
     """A text as tables and terminals can show it: without control characters, of no more than so many characters."""
-    text = text.encode("utf-8", "backslashreplace").decode().replace("\t", " ")
-    text = re.sub("[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda found: f"\\x{ord(found[0]):02x}", text)
-    text = re.sub(rf"{PREFIX}\d+\.", "", text)
+    text = re.sub(rf"{PREFIX}\d+\.", "", printable(text.replace("\t", " ")))
     return text if len(text) <= longest else f"{text[:longest]} ... ({len(text)} characters)"

@@ -2,6 +2,7 @@
 """The command lines of kvbench-dump-hf and kvbench-choose."""
 
 import argparse
+import os
 import re
 import sys
 
@@ -57,22 +58,28 @@ class Parser(argparse.ArgumentParser):
 
     def parse_args(self, args=None, namespace=None):
         """Flags that do not exist come first: what is missing is often what they were meant to be. An empty text, as of
-        an unset variable of a script, is no value."""
-        known, words = list(self._option_string_actions), sys.argv[1:] if args is None else args
-        for before, word in zip(["", *words], words):
+        an unset variable of a script, is no value. Words behind -- are files, also where they begin with a dash."""
+        known, words = list(self._option_string_actions), list(sys.argv[1:] if args is None else args)
+        mark = words.index("--") if "--" in words else len(words)
+        for before, word in zip(["", *words], words[:mark + 1]):
             flag, is_given, value = word.partition("=")
+            action, takes = self._option_string_actions.get(flag), self._option_string_actions.get(before)
+            if action is not None and action.nargs == 0 and is_given:
+                self.error(f"{flag} takes no value; write {flag} alone")
             if word == "" or (is_given and not value):
                 self.error(f"{flag or before}: the value is empty; give one, or leave the flag out")
-            takes = self._option_string_actions.get(before)
-            if takes is not None and takes.nargs != 0 and flag in known:
+            if takes is not None and takes.nargs != 0 and flag in (*known, "--"):
                 self.error(f"{before} needs a value; {word} behind it is a flag")
+            if word == "--":
+                break
             if re.match("-[^0-9.]", word) and flag not in known and word[:2] not in known:
                 plain = flag.lower().replace("_", "-")
                 near = [name for slip, name in SLIPS if slip == plain.strip("-") and name in known]
                 near += filter(None, [nearest(plain, known)])
                 meant = f" (did you mean {near[0]}?)" if near else ""
                 self.error(f"there is no flag {ascii(flag)[1:-1]}{meant}")
-        return super().parse_args(self._placed(words), namespace)
+        files = [os.path.join(".", word) if word.startswith("-") else word for word in words[mark + 1:]]
+        return super().parse_args(self._placed(files + words[:mark]), namespace)
 
     def _placed(self, words):
         """The words, in which one that belongs to no flag is the model, as in kvdump and kveval; refuses lists with

@@ -6,6 +6,8 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 
+from .._error import printable
+
 STAGES = "KVBENCH_STAGES"  # environment variable of a program that reads the stages of this one, as lines
 
 
@@ -50,7 +52,7 @@ def ended(program: str, code: int, reason: object) -> int:
     """Says on stderr why a program ends. Returns its exit code."""
     if isinstance(reason, OSError) and reason.filename is not None and reason.strerror:
         reason = f"{os.fsdecode(reason.filename)}: {reason.strerror}"
-    tell(f"{program}: {' '.join(str(reason).split())}\n")
+    tell(f"{program}: {' '.join(printable(str(reason)).split())}\n")
     return code
 
 

@@ -33,6 +33,15 @@ TEST_CASE("the nearest name is suggested if it is near enough") {
   }
 }
 
+TEST_CASE("a name that shares no more than half of its letters is not suggested") {
+  const std::string known[] = {"a", "b", "--a", "int"};
+  for (const char* name : {"*", "+", "x", "ab", "--x", "-", "--", ""}) {
+    CAPTURE(name);
+    CHECK(did_you_mean(name, known).empty());
+  }
+  CHECK(nearest_name("imt", known) == "int");
+}
+
 TEST_CASE("the beginning of a name suggests the names that it begins") {
   const std::string known[] = {"eval",      "validate", "q8_0",     "iq4_nl",     "q4_1",
                                "q4_0",      "int",      "int4",     "turboquant", "turboquant@vllm",

@@ -4,6 +4,7 @@
 #include <kvbench/report/replay/ranked_figure.hpp>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 using namespace kvbench;
 using namespace kvbench::replay;
@@ -278,4 +279,42 @@ TEST_CASE("predictions of rounding and of dropping are not equally right, which 
   CHECK(warns("h2o+q5_1", "q5_1"));
   CHECK(!warns("h2o", "snapkv+kivi4"));
   CHECK(!warns("int4", "q5_1"));
+}
+
+TEST_CASE("what holds at several budgets is one sentence of a page, and one of each budget otherwise") {
+  std::vector<Record> rows;
+  for (const char* budget : {"25%mem", "25%read"}) {
+    for (const char* method : {"h2o", "sink", "int", "cam"}) {
+      if (budget[3] == 'm' && method[0] == 'c') continue;
+      rows.push_back(row(method, budget, 0.5, 25, std::nullopt));
+      rows.back().ranked_by = figure_named("kl_predicted");
+      rows.back().best = "h2o", rows.back().kl.mean = method[0] == 'h' ? 0.1 : budget[3] == 'm' ? 0.25 : 0.5;
+    }
+  }
+  const auto said = [&](std::string_view begin, Notes notes) {
+    Answers found = answers_of(rows, {}, notes);
+    std::erase_if(found, [&](const std::string& one) { return !one.starts_with(begin); });
+    return found;
+  };
+  const std::string large =
+      "Above 0.15 nats a prediction does not say how large the damage is, so that ranks there are "
+      "uncertain: ";
+  CHECK(said("Above", Notes::last) == Answers{large + "at 25 % of the memory sink (0.25), int (0.25); at 25 % of the "
+                                                      "bytes read sink (0.5), int (0.5), cam (0.5)."});
+  CHECK(said("Above", Notes::of_budget) ==
+        Answers{large + "sink (0.25), int (0.25).", large + "sink (0.5), int (0.5), cam (0.5)."});
+  const std::string needs =
+      "A test takes three texts, or at least {} probes, and several seeds where a method draws at "
+      "random.";
+  CHECK(needs_of(budget_answers(rows)) == fmt::format(fmt::runtime(needs), "7 to 8"));
+  CHECK(said("Nothing", Notes::last) == Answers{"Nothing was tested. " + fmt::format(fmt::runtime(needs), "7 to 8")});
+  CHECK(said("Nothing", Notes::of_budget).size() == 2);
+  for (std::size_t i = 0; i < 3; ++i) {
+    rows.push_back(rows[i]);
+    rows.back().budget = Budget::parse("50%mem"), rows.back().kl.mean *= 2;
+  }
+  CHECK(said("Above", Notes::last).back() ==
+        large + "at 50 % of the memory h2o (0.2), sink (0.5), int (0.5).");  // with which no page opens
+  rows.resize(3);
+  CHECK(said("Above", Notes::last) == Answers{large + "sink (0.25), int (0.25)."});
 }

@@ -145,6 +145,21 @@ TEST_CASE("a page says a sentence once, and has no fold with nothing in it") {
   CHECK(!contains(page, "Which attention error predicts the damage, and notes"));
 }
 
+TEST_CASE("a page says the caption of several figures once") {
+  std::vector<EvalLine> lines = three_methods();
+  for (EvalLine line : three_methods()) line.budget = "50%mem", lines.push_back(line);
+  const std::vector<CsvTable> tables = {csv_of_lines(lines)};
+  const Document document = make_report(tables, {});
+  const std::string caption = "Means over documents and seeds", page = html(document);
+  const std::size_t once = page.find(caption);
+  REQUIRE(once != page.npos);
+  CHECK(page.find(caption, once + 1) == page.npos);
+  CHECK(std::ranges::any_of(document.blocks, [](const Block& block) {
+    const auto* const figure = std::get_if<Figure>(&block);
+    return figure != nullptr && figure->caption.empty();
+  }));
+}
+
 TEST_CASE("configurations that compressed fewer layers than the others are listed, not ranked") {
   std::vector<EvalLine> lines = three_methods();
   lines.push_back({.method = "infinigen", .kl = 0.01, .compressed_layers = 29});

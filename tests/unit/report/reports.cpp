@@ -31,6 +31,13 @@ TEST_CASE("the kind of a table comes from its header; an error names a missing c
   CHECK_THROWS_AS(kind_of(parse_csv("x,y\n1,2\n", "o.csv")), Error);
 }
 
+TEST_CASE("one layer is one in words") {
+  const Line whole{.method = "kivi4", .status = "skipped", .reason = "no"};
+  Line layer = whole;
+  layer.layer = "14";
+  CHECK(contains(markdown(report_of({replay_table({whole, layer})})), ", 1 layer (14)"));
+}
+
 TEST_CASE("additional columns are accepted") {
   std::string csv = replay_header + text({});
   csv.insert(csv.find('\n'), ",new_column");

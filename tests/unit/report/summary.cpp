@@ -210,6 +210,21 @@ TEST_CASE("several budgets name your own methods, wherever they stand, and mark 
   CHECK(lines[3].ends_with("./mine.py:far (0.0125)  int: x 2   py:near: failed"));
 }
 
+TEST_CASE("several budgets name your own methods in a sentence where a column would make lines too long") {
+  std::vector<Record> records;
+  for (const char* budget : {"12.5%mem", "25%mem"}) {
+    double error = 0.1;
+    for (const char* method : {"h2o", "sink", "./research/mine.py:farthest_first", "./research/mine.py:nearest_first"})
+      records.push_back(record(method, error *= 2, budget));
+  }
+  const Lines lines = brief(records);
+  check_size(lines);
+  CHECK(lines[0].find("your methods") == std::string::npos);
+  const std::string said = fmt::format("{}", fmt::join(lines, " "));
+  CHECK(said.find("Your methods: ./research/mine.py:farthest_first at 12.5%mem x 4, at 25%mem x 4; "
+                  "./research/mine.py:nearest_first at 12.5%mem x 8, at 25%mem x 8.") != std::string::npos);
+}
+
 TEST_CASE("names that cannot be told from the best are whole, as many as fit") {
   std::vector<Record> records = {record("h2o", 0.5), record("sink", 0.6)};
   for (const char* name : {"expected-attention", "adakv(snapkv)", "expected-attention+kivi4"})

@@ -2,6 +2,7 @@
 #include <kvbench/report/read/table_kind.hpp>
 
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 #include <kvbench/core/error.hpp>
@@ -9,12 +10,38 @@
 #include <kvbench/report/read/rows.hpp>
 
 namespace kvbench::report {
+namespace {
+
+/// A table of kvbench of which there is no report: a column that tells it from tables without claims, what writes it,
+/// and what to do.
+struct OtherTable {
+  std::string_view column, writer, remedy;
+};
+constexpr OtherTable other_tables[] = {
+    {"budget_a", "compare",
+     "give the table of the replay or evaluation that it compares; --format md of compare writes its rows for readers"},
+    {"plan_share", "allocate --curve", "--figure of allocate draws a plan"},
+    {"outliers", "info --rounding", "--trace of report adds what rounding does to the keys of a trace"},
+    {"query_heads", "info", "give the table of a replay of the trace"},
+    {"compress_n", "methods", "give the table of a replay of the methods"}};
+
+/// Throws Error where it is one of these.
+void refuse_other(const CsvTable& table) {
+  for (const OtherTable& other : other_tables) {
+    if (table.has(other.column))
+      throw Error("{}: is a table of kvbench {}, of which there is no report; {}", table.file, other.writer,
+                  other.remedy);
+  }
+}
+
+}  // namespace
 
 TableKind kind_of(const CsvTable& table) {
   if (table.has("claim_verdict")) {
     require_columns(table, claim_columns(), "a sweep of a file with claims");
     return TableKind::claims;
   }
+  refuse_other(table);
   if (table.has("claim") || table.has("verdict")) {
     require_columns(table, check_columns(), "kvbench validate");
     return TableKind::checks;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -126,16 +127,47 @@ std::string outside_note(const Rows& rows) {
 }
 
 /// The rows of a budget whose predictions are beyond their range, the smallest first.
-std::string large_note(Rows rows) {
+std::string large_rows(Rows rows) {
   std::erase_if(rows, [](const replay::Record* r) { return !is_large(*r); });
   std::ranges::stable_sort(rows, {}, &replay::Record::ranked_mean);
   std::vector<std::string> names;
   for (const replay::Record* r : rows)
     names.push_back(fmt::format("{} ({})", label(*r), short_number(r->ranked_mean())));
-  if (names.empty()) return "";
+  return listed_up_to(names);
+}
+
+std::string large_note(const BudgetAnswer& answer, const std::string& rows) {
+  if (rows.empty()) return "";
   return fmt::format(
       "Above {} nats a prediction does not say how large the damage is, so that ranks there are uncertain: {}.",
-      rows.front()->figure().largest, listed_up_to(names));
+      answer.ranked.front()->figure().largest, rows);
+}
+
+/// The large rows of all answers; with their budgets where these differ in them, or if they are to be named.
+std::string large_rows(std::span<const BudgetAnswer> answers, bool named) {
+  DistinctTexts lists;
+  std::vector<std::string> parts;
+  for (const BudgetAnswer& a : answers) {
+    if (a.large.empty()) continue;
+    lists.add(a.large);
+    parts.push_back(fmt::format("{}{}at {} {}", a.trace, a.trace.empty() ? "" : " ", budget_words(a.budget), a.large));
+  }
+  return lists.list().size() == 1 && !named ? lists.list().front() : fmt::format("{}", fmt::join(parts, "; "));
+}
+
+/// A note of one answer, as one sentence of all answers that have such a note. Large rows are named of those with which
+/// a page opens (main_budgets()), or of all others.
+std::string note_of_all(std::span<const BudgetAnswer> answers, const BudgetAnswer& one, const std::string& note) {
+  std::vector<Budget> budgets;
+  for (const BudgetAnswer& a : answers) budgets.push_back(a.budget);
+  const std::vector<Budget> main = main_budgets(budgets);
+  const auto opens = [&](const BudgetAnswer& a) { return std::ranges::find(main, a.budget) != main.end(); };
+  std::vector<BudgetAnswer> alike;
+  std::ranges::copy_if(answers, std::back_inserter(alike),
+                       [&](const BudgetAnswer& a) { return opens(a) == opens(one); });
+  if (!note.empty() && note == large_note(one, one.large)) return large_note(one, large_rows(alike, !opens(one)));
+  const bool needs = !one.needs.empty() && note.ends_with(one.needs);
+  return needs ? note.substr(0, note.size() - one.needs.size()) + needs_of(answers) : note;
 }
 
 std::string elsewhere_note(const evidence::Standing& s) {
@@ -221,6 +253,7 @@ BudgetAnswer answer_at(const Rows& group, const Rows& outside, const std::vector
                                                     : " Measure them in the model (kvbench eval).";
   const bool nothing = out.standing.tested() == 0 && !untested.empty();
   if (nothing) out.needs = words.needs;
+  out.large = large_rows(out.ranked);
   out.outside = outside;
   for (const std::string& note : {nothing ? untested : std::string(), elsewhere, unpredicted}) {
     if (!note.empty()) out.brief += ' ' + note;
@@ -229,7 +262,7 @@ BudgetAnswer answer_at(const Rows& group, const Rows& outside, const std::vector
     if (sentence.starts_with(words.at + ",")) out.notes.push_back(sentence);
   }
   for (const std::string& note : {untested, elsewhere, unpredicted + measure, family_note(out.ranked),
-                                  tail_note(out.ranked), large_note(out.ranked), kinds_note(out.ranked)}) {
+                                  tail_note(out.ranked), large_note(out, out.large), kinds_note(out.ranked)}) {
     if (!note.empty()) out.notes.push_back(note);
   }
   out.cost = cost_note(out.ranked);
@@ -277,6 +310,16 @@ std::vector<BudgetAnswer> budget_answers(std::span<const replay::Record> rows,
   return out;
 }
 
+std::string needs_of(std::span<const BudgetAnswer> answers) {
+  OrderedMap<std::string, std::vector<std::string>> alike;
+  for (const BudgetAnswer& a : answers) {
+    if (!a.needs.empty()) alike[without_numbers(a.needs)].push_back(a.needs);
+  }
+  std::vector<std::string> out;
+  for (const auto& [words, sentences] : alike.items()) out.push_back(with_ranges(sentences));
+  return fmt::format("{}", fmt::join(out, " "));
+}
+
 std::vector<std::string> calibrated_on_themselves(std::span<const replay::Record> rows) {
   DistinctTexts names;
   for (const replay::Record& r : rows) {
@@ -296,7 +339,8 @@ std::vector<std::string> answers_of(std::span<const replay::Record> rows, std::s
   }
   for (const BudgetAnswer& answer : answers) {
     out.add(verdict_of(answer));
-    for (const std::string& note : answer.notes) out.add(note);
+    for (const std::string& note : answer.notes)
+      out.add(notes == Notes::last ? note_of_all(answers, answer, note) : note);
     if (!answer.cost.empty()) out.add(answer.cost);
   }
   if (const std::vector<std::string> names = calibrated_on_themselves(rows); !names.empty())
@@ -331,7 +375,8 @@ std::string layers_of(std::span<const replay::Record> rows) {
   }
   if (first == nullptr || first->model_layers == 0) return "";
   const std::vector<std::int64_t>& layers = first->compressed_layers;
-  if (std::ssize(layers) == first->model_layers) return fmt::format("All {} layers.", first->model_layers);
+  if (std::ssize(layers) == first->model_layers)
+    return layers.size() == 1 ? "The only layer." : fmt::format("All {} layers.", first->model_layers);
   const std::size_t whole = first->layers.size() - layers.size();
   return fmt::format("Layer{} {} of {}{}.", layers.size() == 1 ? "" : "s", fmt::join(layers, ", "), first->model_layers,
                      whole == 0 ? "" : fmt::format("; {} more kept whole", whole));

@@ -31,6 +31,7 @@ struct BudgetAnswer {
   std::string brief = "";  ///< the same beside a table (StandingWords::table), and why others are not ranked
   std::string needs = "";  ///< what a test needs where nothing was tested; else ""
   std::vector<const replay::Record*> outside = {};  ///< cannot be predicted
+  std::string large = "";  ///< the ranked rows whose predictions do not say how large the damage is: "h2o (0.206)"
   std::vector<std::string> notes =
       {};                 ///< wins over texts; rows that were not tested; families; means that huge errors make
   std::string cost = "";  ///< where rows differ by more than 5 % in what the budget limits; else ""
@@ -42,11 +43,16 @@ struct BudgetAnswer {
 std::vector<BudgetAnswer> budget_answers(std::span<const replay::Record> rows,
                                          std::span<const replay::Record> of_texts = {});
 
+/// What tests take where nothing was tested: one sentence for answers whose needs differ in numbers alone. "" where all
+/// were tested.
+std::string needs_of(std::span<const BudgetAnswer> answers);
+
 /// "The lowest error of each family: eviction h2o (0.1), ..." (or predicted KL), where there are several; else "".
 /// Families of the first `shown` rows are left out: "of each other family".
 std::string family_note(std::span<const replay::Record* const> ranked, std::size_t shown = 0);
 
-/// Where the notes of a budget stand: with its verdict, or behind the verdicts and costs of all budgets.
+/// Where the notes of a budget stand: with its verdict, or behind the verdicts and costs of all budgets, where one
+/// sentence says what holds at several.
 enum class Notes { of_budget, last };
 
 /// The rows that are not ranked because they were calibrated on what they are evaluated on.

@@ -36,8 +36,9 @@ std::string layers_text(const ReplayPart& part) {
     of = std::max(of, static_cast<double>(r.model_layers));
   }
   if (count == 0) return "";
-  if (count == of) return fmt::format(", all {} layers", count);
+  if (count == of) return count == 1 ? ", its only layer" : fmt::format(", all {} layers", count);
   std::string out = of > 0 ? fmt::format(", {} of {} layers", count, of) : fmt::format(", {} layers", count);
+  if (of == 0 && count == 1) out.pop_back();
   return layers.empty() ? out : out + fmt::format(" ({})", fmt::join(layers, ", "));
 }
 

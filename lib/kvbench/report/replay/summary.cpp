@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/compare/configuration_name.hpp>
+#include <kvbench/core/ordered_map.hpp>
 #include <kvbench/core/utf8.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/report/document/writers.hpp>
@@ -102,10 +103,14 @@ std::vector<evidence::Mark> not_told(const evidence::Standing& standing) {
   return out;
 }
 
-/// How many times the best each method of the reader's own is, or why that is not known, where another column does not
-/// say it: "./mine.py:far: x 14.1".
-std::string own_text(const BudgetAnswer& answer, std::span<const replay::Record> rows) {
-  std::vector<std::string> out;
+/// A method of the reader's own: how many times the best it is, or why that is not known.
+struct OwnMethod {
+  std::string name, standing;
+};
+
+/// Those of an answer, where another column does not say it.
+std::vector<OwnMethod> own_methods(const BudgetAnswer& answer, std::span<const replay::Record> rows) {
+  std::vector<OwnMethod> out;
   const auto said = [&](const std::string& name) {
     const evidence::Mark* next = answer.standing.next();
     return answer.standing.best.name == name || (next != nullptr && next->name == name);
@@ -117,48 +122,79 @@ std::string own_text(const BudgetAnswer& answer, std::span<const replay::Record>
     if (!here || methods::family_of(r.method) != "own" || said(name)) continue;
     const auto all = answer.standing.ranked();
     const auto mark = std::ranges::find(all, name, [](const evidence::Mark* m) { return m->name; });
-    out.push_back(fmt::format("{}: {}", name,
-                              mark != all.end()                ? "x " + short_number((*mark)->ratio)
-                              : r.is_outside()                 ? "outside"
-                              : r.status == replay::Status::ok ? "not ranked"
-                                                               : std::string(name_of(r.status))));
+    out.push_back({name, mark != all.end()                ? "x " + short_number((*mark)->ratio)
+                         : r.is_outside()                 ? "outside"
+                         : r.status == replay::Status::ok ? "not ranked"
+                                                          : std::string(name_of(r.status))});
   }
+  return out;
+}
+
+/// "./mine.py:far: x 14.1, py:near: failed"
+std::string own_text(const BudgetAnswer& answer, std::span<const replay::Record> rows) {
+  std::vector<std::string> out;
+  for (const OwnMethod& own : own_methods(answer, rows)) out.push_back(fmt::format("{}: {}", own.name, own.standing));
   return fmt::format("{}", fmt::join(out, ", "));
 }
 
-/// One line per budget, trace and run.
-DocTable answer_rows(std::span<const BudgetAnswer> answers, std::span<const replay::Record> rows) {
+/// Run, trace and budget of an answer.
+std::string place_of(const BudgetAnswer& answer) {
+  std::string at = answer.run;
+  for (const std::string& part : {answer.trace, answer.budget.text()})
+    at += (at.empty() || part.empty() ? "" : " ") + part;
+  return at;
+}
+
+/// "Your methods: ./mine.py:far at 25%mem x 14.1, at 50%mem x 9; py:near at 25%mem failed."
+std::string own_sentence(std::span<const BudgetAnswer> answers, std::span<const replay::Record> rows) {
+  OrderedMap<std::string, std::vector<std::string>> methods;
+  for (const BudgetAnswer& a : answers) {
+    for (const OwnMethod& own : own_methods(a, rows))
+      methods[own.name].push_back(fmt::format("at {} {}", place_of(a), own.standing));
+  }
+  std::vector<std::string> parts;
+  for (const auto& [name, standings] : methods.items())
+    parts.push_back(fmt::format("{} {}", name, fmt::join(standings, ", ")));
+  return fmt::format("Your methods: {}.", fmt::join(parts, "; "));
+}
+
+/// One line per budget, trace and run; `own`: with the reader's own methods.
+DocTable answer_rows(std::span<const BudgetAnswer> answers, std::span<const replay::Record> rows, bool own) {
   DocTable table{
       .columns = {{"run"}, {"trace"}, {"budget"}, {""}, {"cannot be told from it"}, {"next"}, {"your methods"}}};
   Distinct<std::string_view> quantities;
   for (const BudgetAnswer& a : answers) quantities.add(a.ranked.front()->figure().quantity);
   table.columns[3].title = fmt::format("lowest {}", fmt::join(quantities.list(), " or "));
-  for (const BudgetAnswer& a : answers.first(std::min(answers.size(), most_answers))) {
+  for (const BudgetAnswer& a : answers) {
     const evidence::Mark &first = a.standing.best, *other = a.standing.next();
     table.rows.push_back({cut(a.run, place), cut(a.trace, place), a.budget.text(),
                           fmt::format("{}{} ({}{})", a.standing.is_undecided() ? "cannot tell: " : "", first.name,
                                       mark_of(*a.ranked.front()), short_number(first.mean)),
                           names_of(not_told(a.standing)),
                           other == nullptr ? "" : fmt::format("{}: x {}", other->name, short_number(other->ratio)),
-                          own_text(a, rows)});
+                          own ? own_text(a, rows) : ""});
   }
   return compact(std::move(table));
 }
 
+bool fits(const DocTable& table) {
+  const Block block = table;
+  const std::string text = terminal_text({&block, 1});
+  std::size_t longest = 0;
+  for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != text.npos; begin = end + 1)
+    longest = std::max(longest, end - begin);
+  return longest <= terminal_width;
+}
+
 /// Where nothing was tested of several budgets, traces and runs, and what a test needs; "" if all were tested.
 std::string untested_text(std::span<const BudgetAnswer> answers) {
-  DistinctTexts needs, places;
+  DistinctTexts places;
   for (const BudgetAnswer& a : answers) {
-    if (a.needs.empty()) continue;
-    needs.add(a.needs);
-    std::string at = a.run;
-    for (const std::string& part : {a.trace, a.budget.text()}) at += (at.empty() || part.empty() ? "" : " ") + part;
-    places.add(std::move(at));
+    if (!a.needs.empty()) places.add(place_of(a));
   }
-  if (needs.list().empty()) return "";
+  if (places.list().empty()) return "";
   const bool all = places.list().size() == answers.size();
-  return fmt::format("Nothing was tested{}. {}", all ? "" : " at " + listed_up_to(places.list()),
-                     fmt::join(needs.list(), " "));
+  return fmt::format("Nothing was tested{}. {}", all ? "" : " at " + listed_up_to(places.list()), needs_of(answers));
 }
 
 /// What is not ranked, and beside the lines of several budgets, traces and runs why nothing was told.
@@ -199,6 +235,18 @@ void append_with_notes(std::vector<Block>& blocks, DocTable table) {
   if (!notes.empty()) blocks.emplace_back(Paragraph{fmt::format("{}.", fmt::join(notes, "; "))});
 }
 
+/// The answers at several budgets, of several traces and runs. The reader's own methods are a sentence where their
+/// column makes lines too long.
+std::vector<Block> of_several(std::span<const BudgetAnswer> answers, std::span<const replay::Record> rows) {
+  const auto shown = answers.first(std::min(answers.size(), most_answers));
+  DocTable table = answer_rows(shown, rows, true);
+  const bool apart = !fits(table) && table.columns.back().title == "your methods";
+  std::vector<Block> blocks;
+  append_with_notes(blocks, apart ? answer_rows(shown, rows, false) : std::move(table));
+  if (apart) blocks.emplace_back(Paragraph{own_sentence(shown, rows)});
+  return blocks;
+}
+
 /// The answer at one budget.
 std::vector<Block> of_one_budget(const BudgetAnswer& answer, const std::string& notes) {
   std::vector<Block> blocks = {Paragraph{answer.brief + (notes.empty() ? "" : " " + notes)}};
@@ -233,10 +281,7 @@ std::vector<Block> brief_summary(std::span<const replay::Record> records, const 
   if (answers.size() == 1) {
     blocks = of_one_budget(answers.front(), notes);
   } else {
-    if (answers.empty())
-      blocks = without_answer(rows);
-    else
-      append_with_notes(blocks, answer_rows(answers, rows));
+    blocks = answers.empty() ? without_answer(rows) : of_several(answers, rows);
     if (!notes.empty()) blocks.emplace_back(Paragraph{notes});
   }
   return shortened(std::move(blocks), [&](std::size_t shown) {
