@@ -54,11 +54,15 @@ void add_llama(std::vector<Setting>& table) {
     const auto [keys, values] = pairs[p];
     const std::string flags =
         fmt::format("--cache-type-k {} --cache-type-v {} -fa on{}", keys, values, on_cuda(keys, values));
-    const std::string own = keys == values ? "" : fmt::format("values={}", values);
-    const std::string and_own = own.empty() ? "" : "," + own;
-    table.push_back({fmt::format("{}[hadamard=true{}]", keys, and_own), Engine::llama_cpp, flags, "", p < named});
-    table.push_back({fmt::format("{}[{}]", keys, own), Engine::llama_cpp, flags,
-                     "head dimensions that are no multiple of 64", p < named});
+    const std::string own = keys == values ? "" : fmt::format(",values={}", values);
+    for (const bool processor : {false, true}) {  // whose flash attention rounds queries
+      const std::string with = own + (processor ? ",queries=q8_0" : "");
+      const std::string where = flags + (processor ? " (on processors)" : "");
+      table.push_back(
+          {fmt::format("{}[hadamard=true{}]", keys, with), Engine::llama_cpp, where, "", !processor && p < named});
+      table.push_back({fmt::format("{}[hadamard=false{}]", keys, with), Engine::llama_cpp, where,
+                       "head dimensions that are no multiple of 64", !processor && p < named});
+    }
   }
 }
 

@@ -193,6 +193,8 @@ TEST_CASE("a row says which engine runs it, with its settings") {
   CHECK(where("q8_0", {{"hadamard", "true"}, {"values", "Q8_0"}}) == where("q8_0", {{"hadamard", "true"}}));
   CHECK(where("fp8", {}) == "vLLM --kv-cache-dtype fp8");
   CHECK(where("snapkv@kvpress", {}) == "kvpress SnapKVPress(compression_ratio=R)");
+  CHECK(where("q8_0", {{"hadamard", "true"}, {"queries", "q8_0"}}) ==
+        "llama.cpp --cache-type-k q8_0 --cache-type-v q8_0 -fa on (on processors)");
   CHECK(runs_in("snapkv@kvpress", "", 0.25) == "kvpress SnapKVPress(compression_ratio=0.75)");
   CHECK(runs_in("keydiff", "block=128", 0.5) ==
         "kvpress BlockPress(KeyDiffPress(compression_ratio=0.5), block_size=128)");
