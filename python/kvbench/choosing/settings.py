@@ -207,9 +207,7 @@ def question_of(settings: ChooseSettings) -> Question:
         _core()  # in which a folder is measured: said before anything is recorded
     wanted = ["kvbench"] + ["kveval"] * gguf + ["kvdump"] * (not gradients)
     commands = {name: program(name, settings.programs) for name in wanted}
-    check_names([given["methods"], given["menu"]], settings.task, commands)
-    if not settings.runs_in and settings.menu != MENU:
-        check_menu(settings.menu, given["by"], commands["kvbench"])
+    check_names(given, commands)
     return Question(**given, gguf=gguf, gradients=gradients, commands=commands)
 
 
@@ -280,17 +278,19 @@ def check_without_gradients(settings: ChooseSettings, gguf: bool, by: str) -> No
         raise Error(f"--by head: {why} there is the error of a layer alone, not of its heads; leave it out.")
 
 
-def check_names(lists: list[Any], tasks: Any, commands: dict[str, str]) -> None:
+def check_names(given: dict[str, Any], commands: dict[str, str]) -> None:
     """Raises Error for lists of methods and tasks that the programs would refuse after the recording, which takes
     minutes."""
-    said(commands["kvbench"], "methods", *lists)
-    if tasks:
+    said(commands["kvbench"], "methods", given["methods"], given["menu"])
+    if not given["runs_in"] and given["menu"] != MENU:
+        check_menu(given["menu"], given["by"], commands["kvbench"])
+    if given["task"]:
         known = [line for line in said(commands["kveval"], "--list-tasks").splitlines() if not line.startswith(" ")]
-        for task in map(str.strip, tasks.split(",")):
+        for task in map(str.strip, given["task"].split(",")):
             require(task in known, "--task", f"there is no task '{task}'.{known_names(task, known, 'The tasks are')}")
 
 
-def check_menu(menu: Any, by: str, kvbench: str) -> None:
+def check_menu(menu: str, by: str, kvbench: str) -> None:
     """Raises Error for a menu that `kvbench allocate` refuses whatever the model is, by asking it about a small trace.
     What it refuses because of what a trace has is left to the recorded one."""
     with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
