@@ -149,18 +149,19 @@ TEST_CASE("blocks of ggml need whole blocks of channels") {
 }
 
 // Two tokens, and a query whose numbers between the steps of q8_0 decide: rounded, it is (127, 2, -2, 0 ...), so that
-// the logits are 2 and -2 where they would be 2.5 and -2.5. The keys have their numbers in q8_0 exactly.
+// the logits are 2 and -2 where they would be 2.5 and -2.5. q8_0 has 127 and 0 exactly, as keys and values are.
 TEST_CASE("queries=q8_0 rounds the queries that meet the keys, and nothing else") {
   std::vector<float> rows(64, 0.0f), query = block_of({127, 2.5f, -2.5f});
-  rows[1] = 1, rows[32 + 2] = 1;
+  rows[1] = 127, rows[32 + 2] = 127;
   HeadData head = head_of(rows, 2);
-  head.values = block_of({1}), head.values.resize(64, 0.0f);
+  head.scale = 1.0f / 127;
+  head.values = block_of({127}), head.values.resize(64, 0.0f);
   head.queries = std::vector<float>(32, 0.0f), head.queries.insert(head.queries.end(), query.begin(), query.end());
   const auto weight_of_first = [&](const std::vector<Assignment>& settings) {
     const MethodInfo& info = find_method("q8_0");
     const auto cache = info.prepare_head(prompt_of(head, ref()), info.bind(settings), ref())(2, 0);
     const QueryBlock last = query_block(head, 1, 2, 2, ref());
-    return answer(head, last, cache->entries(last), ref()).front();
+    return answer(head, last, cache->entries(last), ref()).front() / 127;
   };
   CHECK(weight_of_first({}) == doctest::Approx(1 / (1 + std::exp(-5.0))));
   CHECK(weight_of_first({{"queries", "q8_0"}}) == doctest::Approx(1 / (1 + std::exp(-4.0))));
