@@ -14,17 +14,6 @@ using namespace kvbench::testing;
 
 namespace {
 
-/// Rows [begin, begin + count) of each head.
-std::vector<float> rows_of(const std::vector<float>& array, Index heads, Index begin, Index count, Index cols) {
-  const Index rows = std::ssize(array) / (heads * cols);
-  std::vector<float> out;
-  for (Index h = 0; h < heads; ++h) {
-    const auto first = array.begin() + (h * rows + begin) * cols;
-    out.insert(out.end(), first, first + count * cols);
-  }
-  return out;
-}
-
 /// The arrays of a token alone.
 Layer token_of(const Layer& layer, const trace::TraceInfo& info, Index t) {
   const Index queries = std::ssize(info.prompts[0].layers[0].query_positions);
@@ -36,11 +25,6 @@ Layer token_of(const Layer& layer, const trace::TraceInfo& info, Index t) {
   token.speculated.clear();
   token.column_sums.clear();
   return token;
-}
-
-void check_close(const std::vector<float>& a, const std::vector<float>& b) {
-  REQUIRE(a.size() == b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i] == doctest::Approx(b[i]).epsilon(1e-4).scale(1e-2));
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <doctest/doctest.h>
+
 #include <kvbench/loop/configuration.hpp>
 #include <kvbench/loop/layer_arrays.hpp>
 #include <kvbench/methods/registry.hpp>
@@ -85,6 +87,22 @@ inline Layer shortened(Layer layer, const trace::TraceInfo& info, Index tokens) 
     layer.speculated = first_rows(layer.speculated, info.num_query_heads, queries, queries - (all - tokens));
   layer.column_sums = first_rows(layer.column_sums, info.num_query_heads, all, tokens);
   return layer;
+}
+
+/// Rows [begin, begin + count) of each head.
+inline std::vector<float> rows_of(const std::vector<float>& array, Index heads, Index begin, Index count, Index cols) {
+  const Index rows = std::ssize(array) / (heads * cols);
+  std::vector<float> out;
+  for (Index h = 0; h < heads; ++h) {
+    const auto first = array.begin() + (h * rows + begin) * cols;
+    out.insert(out.end(), first, first + count * cols);
+  }
+  return out;
+}
+
+inline void check_close(const std::vector<float>& a, const std::vector<float>& b) {
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i] == doctest::Approx(b[i]).epsilon(1e-4).scale(1e-2));
 }
 
 /// Whether a method chooses by what a running model does not know: exact logits, speculated queries.

@@ -39,28 +39,12 @@ std::vector<float> replayed(const trace::Reader& reader, const LoopConfiguration
   return outputs;
 }
 
-/// Rows [begin, begin + count) of each of the heads of an array.
-std::vector<float> between(const std::vector<float>& array, Index heads, Index begin, Index count) {
-  const Index cols = std::ssize(array) / (heads * tokens);
-  std::vector<float> out;
-  for (Index h = 0; h < heads; ++h) {
-    const auto first = array.begin() + (h * tokens + begin) * cols;
-    out.insert(out.end(), first, first + count * cols);
-  }
-  return out;
-}
-
 Layer between(const Layer& layer, const trace::TraceInfo& info, Index begin, Index count) {
   Layer part = layer;
-  part.keys = between(layer.keys, info.num_kv_heads, begin, count);
-  part.values = between(layer.values, info.num_kv_heads, begin, count);
-  part.queries = between(layer.queries, info.num_query_heads, begin, count);
+  part.keys = rows_of(layer.keys, info.num_kv_heads, begin, count, info.head_dim);
+  part.values = rows_of(layer.values, info.num_kv_heads, begin, count, info.value_dim);
+  part.queries = rows_of(layer.queries, info.num_query_heads, begin, count, info.head_dim);
   return part;
-}
-
-void check_close(const std::vector<float>& a, const std::vector<float>& b) {
-  REQUIRE(a.size() == b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i] == doctest::Approx(b[i]).epsilon(1e-4).scale(1e-2));
 }
 
 }  // namespace
@@ -91,7 +75,7 @@ TEST_CASE("a stream in the loop and in a decoder, in calls of any size, gives th
       for (Index begin = 0; begin < tokens;) {
         const Index count = begin == 0 ? 40 : begin == 40 ? 1 : tokens - begin;
         check_close(decoder.answer(0, count, between(layer, info, begin, count).arrays()),
-                    between(expected, info.num_query_heads, begin, count));
+                    rows_of(expected, info.num_query_heads, begin, count, info.value_dim));
         begin += count;
       }
       ++ran;
@@ -116,7 +100,10 @@ TEST_CASE("later tokens of a stream change no output of earlier ones") {
     loop.start({{&methods::find_method(name), methods::find_method(name).bind({})}, Budget::parse("100%mem"), 0});
     const LayerAnswer a = loop.answer(0, layer.arrays()), b = loop.answer(0, other.arrays());
     REQUIRE(a.status == Status::ok);
-    CHECK(between(a.outputs, info.num_query_heads, 0, 64) == between(b.outputs, info.num_query_heads, 0, 64));
+    const auto first = [&](const LayerAnswer& answer) {
+      return rows_of(answer.outputs, info.num_query_heads, 0, 64, info.value_dim);
+    };
+    CHECK(first(a) == first(b));
     CHECK(a.outputs != b.outputs);
   }
 }
