@@ -162,12 +162,12 @@ class Golden(CliTest):
         out = self.path("rows.csv")
         done = run("validate", "golden", SAMPLE, "-m", "sink", "-o", out, "--summary")
         self.assertEqual(rows(pathlib.Path(out).read_text()), found)
-        self.assertTrue(done.stdout.startswith("All 12 golden rows are the same on "))
+        self.assertTrue(done.stdout.startswith("All 6 golden rows are the same on "))
 
     def test_a_port(self):
-        self.assertIn("All 12 golden rows", self.verify(0, "--port", "sink[sinks=4]", method="sink"))
+        self.assertIn("All 6 golden rows", self.verify(0, "--port", "sink[sinks=4]", method="sink"))
         text = self.verify(1, "--port", "sink[sinks=3]", method="sink")
-        self.assertIn("12 of 12 golden rows differ", text)
+        self.assertIn("6 of 6 golden rows differ", text)
         self.assertIn("sink at 128, decode, prompt 0, layer 2, kv head 0: query head 0 answers the last query "
                       "by 128 entries: 947 in place of 3 (3 query heads differ)", text)
 

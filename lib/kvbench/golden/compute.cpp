@@ -13,14 +13,16 @@
 namespace kvbench::golden {
 namespace {
 
-/// All kv heads of a layer of the bundled trace: some methods see the whole layer.
+/// A layer of the bundled trace, replayed as a whole: some methods see all its heads. The kv head has the rows of the
+/// methods that see one head alone.
 struct Place {
   replay::Protocol protocol;
   const char* prompt;
-  std::int64_t layer;
+  std::int64_t layer, kv_head;
 };
-constexpr Place places[] = {
-    {replay::Protocol::decode, "0", 2}, {replay::Protocol::prefill, "1", 14}, {replay::Protocol::decode, "2", 26}};
+constexpr Place places[] = {{replay::Protocol::decode, "0", 2, 0},
+                            {replay::Protocol::prefill, "1", 14, 2},
+                            {replay::Protocol::decode, "2", 26, 2}};
 
 /// A number of tokens and a share of the memory; what a method cannot meet is replaced by what it can: retrieval holds
 /// more than the full cache, and quantisers hold every token.
@@ -56,8 +58,9 @@ std::vector<Method> golden_methods() {
   return out;
 }
 
-bool has_rows(const replay::MethodChoice& method, Index kv_head) {
-  return kv_head != 1 || !method.info->heads_alone(method.params);
+bool has_rows(const replay::MethodChoice& method, std::int64_t layer, Index kv_head) {
+  return !method.info->heads_alone(method.params) ||
+         std::ranges::any_of(places, [&](const Place& p) { return p.layer == layer && p.kv_head == kv_head; });
 }
 
 bool states_prediction(const replay::MethodChoice& method) {
@@ -151,7 +154,7 @@ void add_rows(std::vector<Row>& rows, const ReplayResults& results, std::size_t 
   const replay::Configuration& key = results.configurations[configuration];
   const replay::MethodChoice& named = methods[key.method].named;
   for (const replay::HeadResult& head : results.heads) {
-    if (!has_rows(named, head.place.kv_head)) continue;
+    if (!has_rows(named, head.layer, head.place.kv_head)) continue;
     const auto& prompt = results.prompts[head.place.prompt];
     Row row = row_of(head.results[configuration], results.group, std::ssize(head.positions));
     row.trace = results.trace, row.sha256 = results.sha256.substr(0, digest_digits);

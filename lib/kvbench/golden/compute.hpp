@@ -20,9 +20,9 @@ struct Method {
 /// The rows of `--method all`, then an oracle and wrappers that it leaves out.
 std::vector<Method> golden_methods();
 
-/// Whether a kv head of the bundled trace has golden rows of a method: the second of three only where the heads of a
-/// layer affect each other.
-bool has_rows(const replay::MethodChoice& method, Index kv_head);
+/// Whether a kv head of a layer of the bundled trace has golden rows of a method: one head of each layer, or all where
+/// the heads of a layer affect each other.
+bool has_rows(const replay::MethodChoice& method, std::int64_t layer, Index kv_head);
 
 /// Whether golden rows of a method state predicted KL, which another recording of the trace changes: those of an
 /// eviction, of merged entries and of rounded ones.
