@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench.from_kvpress(): presses keep the tokens of a trace that they keep inside the model."""
+import copy
 import itertools
+import pathlib
 import unittest.mock
 
 import environment
 
 environment.use(["h5py", "numpy", "torch", "transformers", "kvpress", "threadpoolctl"], "KVBENCH_KVPRESS_PYTHON",
                 "kvpress", "pip install kvpress in a Python with the packages of scripts/fetch-model --hf")
-from support import kvbench  # noqa: E402
+from support import kvbench, run  # noqa: E402
 import hf_models  # noqa: E402
 import kvpress  # noqa: E402
 import numpy as np  # noqa: E402
@@ -16,7 +18,6 @@ import torch  # noqa: E402
 import transformers  # noqa: E402
 from dumps import DumpTest  # noqa: E402
 from kvpress.presses import duo_attention_press  # noqa: E402
-
 
 
 class WithoutSketch(kvpress.CompactorPress):
@@ -29,6 +30,14 @@ class WithoutSketch(kvpress.CompactorPress):
             return super().score(*arrays, **named)
 
 
+def hook_of_kvpress(press, module, inputs, named, output, hook=kvpress.BasePress.forward_hook):
+    """kvpress 0.5.5 reads the positions of a prompt from `cache_position`, which transformers 5.6 gives attention no
+    more."""
+    positions = torch.arange(named["hidden_states"].shape[1])
+    return hook(press, module, inputs, {"cache_position": positions, **named}, output)
+
+
+kvpress.BasePress.forward_hook = hook_of_kvpress
 N, CONTEXT, BUDGET = 94, 84, 30
 # Methods of the registry, and the presses whose tokens they keep. Parts of 20 tokens leave no ties between their ranks.
 BUILT_IN = (("knorm", kvpress.KnormPress()), ("keydiff", kvpress.KeyDiffPress()),
@@ -155,6 +164,38 @@ class Presses(DumpTest):
                     tables, _ = raw.head("0", layer, head).entries()
                     ids = np.concatenate([table.ids.ravel() for table in tables])
                     self.assertEqual(sorted(ids[ids < CONTEXT].tolist()), tokens)
+
+    def test_kvpress_runs_a_plan_for_it(self):
+        """What `kvbench allocate --for kvpress` prints, run as it stands, keeps what the plan keeps in a replay."""
+        texts = [[(i * step + 3) % 95 + 1 for i in range(N)] for step in (37, 41, 43)]
+        paths = [self.path(f"{number}.ids") for number in range(3)]
+        for path, ids in zip(paths, texts, strict=True):
+            pathlib.Path(path).write_text(" ".join(map(str, ids)))
+        model = copy.deepcopy(self.model)
+        for layer in model.model.layers:
+            layer.self_attn.o_proj.weight *= 1e-3  # so that errors are a small part of the stream, as in trained models
+        model.save_pretrained(self.path("model"))
+        self.dumped("--model", self.path("model"), "--ids", *paths, "--prompt-tokens", CONTEXT, "--dtype", "f32",
+                    "--queries", "all", "--probes", 4, "-o", self.path("t.h5"), "--quiet")
+        told = run("allocate", self.path("t.h5"), "--for", "kvpress", "--menu", "knorm,keydiff,snapkv@kvpress", "-b",
+                   "50%mem", "-o", self.path("plan.toml"), "-q")
+        lines = [line.strip() for line in told.partition("In kvpress (0.5.5):\n")[2].splitlines()
+                 if line.startswith("    ")]
+        made = {}
+        exec("\n".join(lines[:2]), made)  # as a user would type them
+        self.assertEqual(len(made["press"].compression_ratios), 2)
+        self.replay(self.path("t.h5"), "-m", f"plan:{self.path('plan.toml')}", "-b", "50%mem", "--raw",
+                    self.path("r.h5"), "--raw-outputs")
+        ids, kept = torch.tensor([texts[0][:CONTEXT]]), {}
+        full = model(ids, use_cache=True).past_key_values
+        model.set_attn_implementation("sdpa")
+        with made["press"](model):
+            left = model(ids, use_cache=True).past_key_values
+        for layer, head in itertools.product(range(2), range(2)):
+            distance = torch.cdist(left.layers[layer].keys[0, head], full.layers[layer].keys[0, head])
+            kept[layer, head] = sorted(distance.argmin(1).tolist())
+        self.assertLess(sum(map(len, kept.values())), 4 * CONTEXT)
+        self.assert_kept(kept, None)
 
     def test_duo_attention_streams_the_heads_of_the_press(self):
         ids = [i * 53 % 95 + 1 for i in range(N)]
