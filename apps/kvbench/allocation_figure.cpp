@@ -34,7 +34,7 @@ report::ChartLine line_of(const Damages& damages, const allocate::Allocation& al
   const allocate::Plan& plan = allocation.plan.plan;
   for (std::size_t place = 0; place < plan.size(); ++place) {
     report::ChartPoint point{position_of(damages, place), 100 * damages.share(place, plan[place])};
-    for (const allocate::Plan& other : allocation.without) {
+    for (const allocate::Plan& other : allocation.plan.without) {
       const double percent = 100 * damages.share(place, other[place]);
       point.lo = std::fmin(point.lo, percent), point.hi = std::fmax(point.hi, percent);
     }

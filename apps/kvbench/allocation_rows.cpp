@@ -178,6 +178,10 @@ std::vector<std::string> equal_sentences(const Damages& damages, const Allocatio
                     "does to other documents cannot be told from one. Give traces of at least three documents.",
                     at, equal, row.figure, report::three_digits(row.equal.fitted))};
   }
+  if (!row.divides) {
+    return {fmt::format("{} the answer is {}, {} {} (each of {} documents held out once).", at, equal, row.figure,
+                        damage_text(damages, row.equal.held_out), row.documents)};
+  }
   std::vector<std::string> out{fmt::format(
       "{} the answer is equal budgets, {}, {} {}: on held-out documents a plan has {} times their {} (each of {} "
       "documents held out once).",

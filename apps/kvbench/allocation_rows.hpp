@@ -20,6 +20,8 @@ struct AllocationRow : allocate::Allocation {
   double plan_share = 0, equal_share = 0;  ///< of the memory of all layers, held
   std::size_t layers_outside = 0;          ///< in which entries of the menu are outside the region of predictions
   allocate::Accept accept = allocate::Accept::expected;
+  std::vector<std::string> beside;  ///< of an engine, sentences on other plans
+  bool divides = true;              ///< whether the engine of --for can set what differs between layers
 
   /// Whether the plan is written; otherwise equal budgets are.
   bool planned() const { return Allocation::planned(accept); }

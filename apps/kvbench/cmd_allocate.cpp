@@ -3,6 +3,7 @@
 #include <map>
 
 #include <kvbench/allocate/allocate.hpp>
+#include <kvbench/allocate/engines.hpp>
 #include <kvbench/config/plan_file.hpp>
 #include <kvbench/replay/plan/layer_choice.hpp>
 #include <kvbench/report/document/writers.hpp>
@@ -18,6 +19,7 @@
 #include <apps/kvbench/allocation_figure.hpp>
 #include <apps/kvbench/allocation_rows.hpp>
 #include <apps/kvbench/commands.hpp>
+#include <apps/kvbench/engine_answer.hpp>
 #include <apps/kvbench/run_flags.hpp>
 
 namespace kvbench::app {
@@ -30,12 +32,20 @@ const std::map<std::string, allocate::Division> divisions = {{"layer", allocate:
 
 struct AllocateFlags : RunFlags {
   std::vector<std::string> traces;
-  std::string curve, figure;
+  std::string curve, figure, engine_name;
+  const allocate::Engine* engine = nullptr;
   allocate::Division by = allocate::Division::layer;
   bool only_confirmed = false;
 
   AllocateFlags() { request.budgets = {Budget::parse("25%mem")}; }
   allocate::Accept accept() const { return only_confirmed ? allocate::Accept::confirmed : allocate::Accept::expected; }
+
+  allocate::Allocation allocate(const Damages& damages, const Budget& budget) const {
+    if (engine == nullptr) return allocate::allocate(damages, budget);
+    return allocate::allocate(damages, budget, [&](const allocate::Choices& choices, std::int64_t bytes) {
+      return allocate::solve_for(*engine, damages.menu, choices, bytes);
+    });
+  }
 };
 
 void check_budgets(std::span<const Budget> budgets) {
@@ -76,6 +86,28 @@ replay::ReplayRequest request_of(const AllocateFlags& o) {
   return request;
 }
 
+/// Sets the menu to what the engine of --for has for the model, and checks one that was given.
+void resolve_menu(AllocateFlags& o, const trace::TraceInfo& trace) {
+  if (o.engine_name.empty()) {
+    if (o.request.methods.empty()) throw Error("--menu is required, or --for ENGINE, which has one of its own");
+    return;
+  }
+  o.engine = &engine_named(o.engine_name);
+  if (o.by == allocate::Division::head)
+    throw Error("--for {}: no engine has budgets of single heads that save memory; leave out --by head",
+                o.engine->name);
+  if (trace.head_dim != trace.value_dim)
+    throw Error(
+        "--for {}: keys of the model have {} channels and its values {}, of which kvbench does not know what "
+        "engines do",
+        o.engine->name, trace.head_dim, trace.value_dim);
+  if (o.request.methods.empty()) {
+    o.request.methods = allocate::menu_of(*o.engine, trace.head_dim);
+  } else {
+    allocate::check_menu(*o.engine, o.request.methods, trace.head_dim);
+  }
+}
+
 /// The damage of the menu.
 Damages measure_all(const AllocateFlags& o, const std::vector<std::unique_ptr<trace::Reader>>& traces,
                     const replay::ReplayRequest& request) {
@@ -87,13 +119,13 @@ Damages measure_all(const AllocateFlags& o, const std::vector<std::unique_ptr<tr
 }
 
 /// The rows of a curve: at each budget of the grid that a configuration of the menu fits.
-std::vector<AllocationRow> curve_of(const Damages& damages, std::span<const Budget> budgets, allocate::Accept accept) {
+std::vector<AllocationRow> curve_of(const AllocateFlags& o, const Damages& damages, std::span<const Budget> budgets) {
   std::vector<AllocationRow> rows;
   const allocate::Choices choices{damages.places.size(), damages.menu.size(), std::vector<double>(damages.cost.size()),
                                   damages.cost};
   for (const Budget& budget : allocate::budget_grid(budgets)) {
     if (best_equal(choices, damages.budget_of(budget.share())))
-      rows.push_back(allocation_row(damages, allocate::allocate(damages, budget), accept));
+      rows.push_back(allocation_row(damages, o.allocate(damages, budget), o.accept()));
   }
   return rows;
 }
@@ -110,10 +142,28 @@ std::string file_text(const AllocateFlags& o, const Damages& damages, std::span<
       {}};
   for (const AllocationRow& row : rows) {
     plan.budgets.push_back(planned(damages, row, o.accept()));
-    origin.confirmed.push_back(row.planned() ? std::optional(row.confirmed()) : std::nullopt);
+    config::PlanNotes& notes = origin.notes.emplace_back();
+    if (row.planned()) notes.confirmed = row.confirmed();
+    if (o.engine != nullptr) {
+      notes.settings = allocate::settings_of(*o.engine, damages, row.answer(o.accept()).plan);
+      notes.beside = row.beside;
+    }
   }
   for (const auto& trace : traces) origin.traces.push_back(trace->sha256());
   return plan_text(plan, origin);
+}
+
+/// What a reader is told of a row: the plan, and for an engine what stands beside it and what one types.
+std::string told_of(const AllocateFlags& o, const Damages& damages, AllocationRow& row, const MenuNames& names) {
+  const auto text = [](std::vector<std::string> sentences) {
+    return report::terminal_text(std::vector<report::Block>{report::AnswerBlock{"", std::move(sentences)}});
+  };
+  std::string out = text(sentences(damages, row, names));
+  if (o.engine == nullptr) return out;
+  const allocate::Allocation free = allocate::allocate(damages, row.budget);
+  row.beside = sentences_beside(*o.engine, damages, row, free, names);
+  if (!row.beside.empty()) out += text(row.beside);
+  return out + what_to_type(*o.engine, damages, row);
 }
 
 /// How the file of --figure is written, by its ending.
@@ -131,6 +181,8 @@ int run(const CLI::App& flags, AllocateFlags& o) {
   o.request.resolve();
   const std::vector<Budget>& budgets = o.request.budgets;
   check_budgets(budgets);
+  const std::vector<std::unique_ptr<trace::Reader>> traces = open_traces(o.traces);
+  resolve_menu(o, traces.front()->info());
   const replay::ReplayRequest request = request_of(o);
   report::Labels(o.labels).check(request.methods);
   std::vector<NamedFile> inputs = input_files(request);
@@ -142,23 +194,22 @@ int run(const CLI::App& flags, AllocateFlags& o) {
   std::optional<Output> curve, figure;
   if (!o.curve.empty()) curve.emplace(o.curve);
   if (!o.figure.empty()) figure.emplace(o.figure);
-  const std::vector<std::unique_ptr<trace::Reader>> traces = open_traces(o.traces);
   const Damages damages = measure_all(o, traces, request);
   const MenuNames names = menu_names(damages, report::Labels(o.labels));
   std::vector<AllocationRow> rows;
-  std::vector<report::Block> told;
+  std::string text;
   for (const Budget& budget : budgets) {
-    rows.push_back(allocation_row(damages, allocate::allocate(damages, budget), o.accept()));
-    told.emplace_back(report::AnswerBlock{"", sentences(damages, rows.back(), names)});
+    rows.push_back(allocation_row(damages, o.allocate(damages, budget), o.accept()));
+    rows.back().divides = o.engine == nullptr || o.engine->shape != allocate::Shape::equal;
+    text += told_of(o, damages, rows.back(), names);
   }
   if (const std::string outside = outside_sentence(damages, names); !outside.empty())
-    told.emplace_back(report::AnswerBlock{"", {outside}});
+    text += report::terminal_text(std::vector<report::Block>{report::AnswerBlock{"", {outside}}});
   if (curve) {
-    const std::vector<AllocationRow> points = curve_of(damages, budgets, o.accept());
+    const std::vector<AllocationRow> points = curve_of(o, damages, budgets);
     curve->finish(report::table_of(o.format, allocation_columns(), std::span<const AllocationRow>(points)));
   }
   if (figure) figure->finish(write_figure(plan_figure(damages, rows, names)));
-  const std::string text = report::terminal_text(told);
   output.finish(file_text(o, damages, rows, text, traces));
   if (output.to_file()) print(text);
   report_device_memory(o);
@@ -178,7 +229,9 @@ Command add_allocate(CLI::App& app) {
           "Traces of all layers with probes, or with sketches alone (.h5); each of their prompts is a document")
       ->required();
   o.request.add(flags, &replay::FieldCommands::allocate);
-  flags->get_option("--menu")->required();
+  flags->add_option("--for", o.engine_name,
+                    "Only plans that this engine can set: llama.cpp, ik_llama.cpp, vllm or kvpress; also prints what "
+                    "one types there. Its own formats or methods are the menu unless --menu gives fewer");
   add_choice(flags, "--by", o.by, divisions,
              "What gets a budget of its own: layer (the default) or head, each kv head of each layer, which takes "
              "probes and a menu of methods that need one head alone");

@@ -94,6 +94,30 @@ class Allocate(CliTest):
     def test_without_an_output_the_plan_is_printed_alone(self):
         self.assertEqual(self.ok("allocate", self.probes, "--menu", MENU, "--budget", "25%mem,40%mem"), self.text)
 
+    def test_plans_for_engines(self):
+        probes = self.path("deep.h5")
+        self.ok("synth", "-o", probes, "--tokens", 256, "--prompt-tokens", 192, "--queries", 96, "--layers", 6,
+                "--query-heads", 2, "--kv-heads", 1, "--head-dim", 64, "--probes", 4, "--prompts", 4, "--pattern",
+                "heavy-hitters")
+        for engine, budget, line in (
+                ("vllm", "80%mem", r"In vLLM \(0\.21\):\n    vllm serve MODEL --kv-cache-dtype (\S+)"
+                                   r"( --kv-cache-dtype-skip-layers( \d)+)?\n"),
+                ("ik_llama.cpp", "80%mem",
+                 r"In ik_llama\.cpp \(.*\):\n    llama-server -m MODEL\.gguf -fa on -ctk \S+"),
+                ("llama.cpp", "60%mem", r"In llama\.cpp \(.*\):\n    llama-server -m MODEL\.gguf --cache-type-k \S+")):
+            with self.subTest(engine):
+                plan = self.path(engine + ".toml")
+                told = self.ok("allocate", probes, "--for", engine, "-b", budget, "-o", plan)
+                self.assertRegex(told, line)
+                formats = {layer["method"] for layer in tomllib.loads(self.read(plan))["plans"][0]["layers"]}
+                formats.discard("exact")
+                self.assertLessEqual(len(formats), 2 if engine.startswith("ik") else 1)
+                rule = "The first 2 and the last 2 layers in 16 bits" in " ".join(told.split())
+                self.assertEqual(rule, engine != "llama.cpp")
+                held = self.replay(plan, "-b", budget, trace=probes)[0]
+                self.assertEqual(held["status"], "ok", held["reason"])
+                self.assertLessEqual(float(held["total_bytes"]) / float(held["full_bytes"]), int(budget[:2]) / 100)
+
     def test_a_replay_of_the_plan_holds_the_bytes_that_it_promised(self):
         for budget in ("25%mem", "40%mem"):
             table = self.replay(self.plan, "--budget", budget)

@@ -76,6 +76,12 @@ METHODS = (
     (f"{PROBES} quest", "--menu: quest runs at no budget"),
     (f"{PROBES} int8", "none of its configurations fits in 25%mem"),
     (f"{PROBES} 'adakv(snapkv)' --by head", "--by head: adakv(snapkv) needs all kv heads"),
+    ("kvbench allocate probes.h5", "--menu is required, or --for ENGINE"),
+    ("kvbench allocate probes.h5 --for sglang", "--for 'sglang': plans are for llama.cpp, ik_llama.cpp, vLLM, kvpress"),
+    ("kvbench allocate probes.h5 --for vllm --by head", "--for vLLM: no engine has budgets of single heads"),
+    ("kvbench allocate probes.h5 --for vllm --menu h2o", "--menu: vLLM has no h2o", "it has fp8, fp8[form=e5m2]"),
+    ("kvbench allocate probes.h5 --for vllm", "none of its configurations fits in 25%mem",
+     "the smallest, fp8, holds 50 %"),
     (f"{PROBES} h2o --label int9=Ours", "no row is of 'int9'"),
     ("kvbench allocate t.h5 --menu h2o", "has neither probes nor sketches", "kvbench-dump-hf --probes 16", "kvdump"),
     ("kvbench replay probes.h5 --method plan:plan.toml --budget 25%mem --dense-layers 1",
@@ -204,7 +210,7 @@ VALUES = (
     (f"{CHOOSE} --methods 'snapkv[windw=2]'", "no parameter 'windw'. Did you mean 'window'?"),
     *((f"{CHOOSE} --menu h2o,{method}", f"--menu: {method} runs at no budget: it keeps every token; leave it out")
       for method in ("oracle-topk", "infinigen", "quest")),
-    (f"{CHOOSE} --menu exact", "--menu: none of its configurations fits in less than the full cache; add h2o or"),
+    (f"{CHOOSE} --menu exact", "--menu: none of its configurations fits in less than the full cache; add a method"),
     *((f"{CHOOSE} --menu h2o,{method}", "divides its budget among layers itself; leave it out")
       for method in ("pyramidkv", "plan:plan.toml")),
     (f"{CHOOSE} --menu h2o,,q8_0", "'h2o,,q8_0' has an empty item"),

@@ -93,6 +93,26 @@ namespace {
 
 using Documents = std::vector<std::size_t>;
 
+/// The figure of a plan on a document.
+double log_damage(const Damages& damages, std::size_t document, const Plan& plan) {
+  constexpr double least = 1e-12;  // nats; less is rounding
+  return std::log(std::max(least, damages.mean_of(sums_of(damages, document, plan))));
+}
+
+/// By document, log of the damage of plans[d] relative to to[d].
+std::vector<double> log_ratios(const Damages& damages, std::span<const Plan> plans, std::span<const Plan> to) {
+  std::vector<double> logs;
+  for (std::size_t d = 0; d < plans.size(); ++d)
+    logs.push_back(log_damage(damages, d, plans[d]) - log_damage(damages, d, to[d]));
+  return logs;
+}
+
+Ratio ratio_of(std::span<const double> logs) {
+  if (logs.size() < 2) return {};
+  const Interval interval = student_interval(logs);
+  return {std::exp(mean(logs)), {std::exp(interval.lo), std::exp(interval.hi)}};
+}
+
 Documents without(const Documents& documents, std::size_t left_out) {
   Documents rest = documents;
   std::erase(rest, left_out);
@@ -108,7 +128,8 @@ constexpr Shrinkage shrinkage_at(std::size_t i) {
 /// The plans of sets of documents at a budget, each computed once.
 class Planner {
  public:
-  Planner(const Damages& damages, std::int64_t bytes) : damages_(damages), bytes_(bytes) {
+  Planner(const Damages& damages, std::int64_t bytes, const Solver& solver)
+      : damages_(damages), bytes_(bytes), solver_(solver) {
     for (const double shrinkage : document_shrinkages) choices_.emplace_back(damages, shrinkage);
   }
 
@@ -125,13 +146,7 @@ class Planner {
 
   Plan plan_of(const Documents& documents, const Shrinkage& shrinkage) const {
     const auto of = std::ranges::find(document_shrinkages, shrinkage.documents) - document_shrinkages.begin();
-    return *solve(shrunk(choices_[static_cast<std::size_t>(of)].of(documents), shrinkage.layers), bytes_);
-  }
-
-  /// The figure of a plan on a document.
-  static double log_damage(const Damages& damages, std::size_t document, const Plan& plan) {
-    constexpr double least = 1e-12;  // nats; less is rounding
-    return std::log(std::max(least, damages.mean_of(sums_of(damages, document, plan))));
+    return *solver_(shrunk(choices_[static_cast<std::size_t>(of)].of(documents), shrinkage.layers), bytes_);
   }
 
  private:
@@ -144,6 +159,7 @@ class Planner {
 
   const Damages& damages_;
   std::int64_t bytes_;
+  const Solver& solver_;
   std::vector<DocumentChoices> choices_;  ///< by document_shrinkages
   std::map<Documents, std::vector<Plan>> plans_;
 };
@@ -158,7 +174,19 @@ replay::PredictedKl prediction(const Damages& damages, const std::vector<Plan>& 
 Spending spending(const Damages& damages, Plan plan) {
   const double fitted = prediction(damages, std::vector<Plan>(damages.documents.size(), plan)).mean;
   const std::int64_t cost = cost_of({damages.places.size(), damages.menu.size(), {}, damages.cost}, plan);
-  return {std::move(plan), cost, fitted, {}};
+  return {std::move(plan), cost, fitted, {}, {}};
+}
+
+/// "the smallest, fp8, holds 50 %; "
+std::string smallest_text(const Damages& damages, const Choices& choices) {
+  std::optional<std::size_t> least;
+  const auto cost = [&](std::size_t e) { return cost_of(choices, Plan(choices.layers, e)); };
+  for (std::size_t e = 0; e < choices.entries; ++e) {
+    if (has_everywhere(choices, e) && (!least || cost(e) < cost(*least))) least = e;
+  }
+  if (!least) return "";
+  return fmt::format("the smallest, {}, holds {:.4g} %; ", damages.menu[*least].method.info->name,
+                     100 * static_cast<double>(cost(*least)) / static_cast<double>(damages.budget_of(1)));
 }
 
 /// Throws Error where no entry is within the budget in all layers.
@@ -166,19 +194,21 @@ Plan equal_plan(const Damages& damages, const Choices& choices, const Budget& bu
   const auto entry = best_equal(choices, bytes);
   if (!entry) {
     throw Error(
-        "`menu`: none of its configurations fits in {} in all layers{}; add h2o or another method that keeps "
-        "fewer tokens, or choose a larger budget",
+        "`menu`: none of its configurations fits in {} in all layers{}; {}choose a larger budget, or add a "
+        "method that keeps fewer tokens or bits",
         budget.text(),
         std::ranges::any_of(damages.stream, &replay::StreamError::is_outside)
-            ? ", as far as their damage can be predicted (elsewhere their error is too large a part of the stream)"
-            : "");
+            ? ", as far as their damage can be predicted (elsewhere their error is too large a part of the "
+              "stream)"
+            : "",
+        smallest_text(damages, choices));
   }
   return Plan(choices.layers, *entry);
 }
 
 }  // namespace
 
-Allocation allocate(const Damages& damages, const Budget& budget) {
+Allocation allocate(const Damages& damages, const Budget& budget, const Solver& solver) {
   const std::int64_t bytes = damages.budget_of(budget.share());
   Documents all(damages.documents.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
@@ -186,25 +216,25 @@ Allocation allocate(const Damages& damages, const Budget& budget) {
   Allocation out{.budget = budget,
                  .documents = all.size(),
                  .equal = spending(damages, equal_plan(damages, choices.of(all), budget, bytes))};
-  Planner planner(damages, bytes);
+  Planner planner(damages, bytes, solver);
   out.shrinkage = planner.shrinkage_of(all);
   out.plan = spending(damages, planner.plan_of(all, out.shrinkage));
   if (all.size() == 1) return out;
-  std::vector<Plan> equal;
-  std::vector<double> logs;
   for (const std::size_t d : all) {
     const Documents others = without(all, d);
-    out.without.push_back(planner.plan_of(others, planner.shrinkage_of(others)));
-    equal.push_back(equal_plan(damages, choices.of(others), budget, bytes));
-    logs.push_back(Planner::log_damage(damages, d, out.without[d]) - Planner::log_damage(damages, d, equal[d]));
+    out.plan.without.push_back(planner.plan_of(others, planner.shrinkage_of(others)));
+    out.equal.without.push_back(equal_plan(damages, choices.of(others), budget, bytes));
   }
-  out.plan.held_out = prediction(damages, out.without);
-  out.equal.held_out = prediction(damages, equal);
-  const Interval interval = student_interval(logs);
-  out.ratio = std::exp(mean(logs));
-  out.interval = {std::exp(interval.lo), std::exp(interval.hi)};
+  for (Spending* of : {&out.plan, &out.equal}) of->held_out = prediction(damages, of->without);
+  const std::vector<double> logs = log_ratios(damages, out.plan.without, out.equal.without);
+  const Ratio ratio = ratio_of(logs);
+  out.ratio = ratio.mean, out.interval = ratio.interval;
   out.needed = documents_needed(logs);
   return out;
+}
+
+Ratio compare(const Damages& damages, std::span<const Plan> plans, std::span<const Plan> to) {
+  return ratio_of(log_ratios(damages, plans, to));
 }
 
 std::optional<std::size_t> documents_needed(std::span<const double> logs) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -42,7 +43,8 @@ struct Spending {
   Plan plan;
   std::int64_t cost = 0;         ///< of all layers
   double fitted = NAN;           ///< mean over the documents from which it was computed: too small
-  replay::PredictedKl held_out;  ///< of plans from all other documents, mean over documents; NaN with one document
+  std::vector<Plan> without;     ///< as `plan`, from all documents but one; empty with one document
+  replay::PredictedKl held_out;  ///< of these on the document that they lack, mean over documents; NaN with one
 };
 
 /// Which plans are answers: those of which less damage is expected than of equal budgets, or of these those alone whose
@@ -54,7 +56,6 @@ struct Allocation {
   std::size_t documents = 0;
   Spending plan;                ///< a configuration per layer or head
   Spending equal;               ///< the best configuration for all layers
-  std::vector<Plan> without;    ///< as `plan`, from all documents but one; empty with one document
   Shrinkage shrinkage;          ///< of the plan
   double ratio = NAN;           ///< of the KL of plan and equal on held-out documents, geometric mean
   Interval interval{NAN, NAN};  ///< 95 % of `ratio`, Student's t over documents; NaN with one document
@@ -68,11 +69,22 @@ struct Allocation {
   const Spending& answer(Accept accept = Accept::expected) const { return planned(accept) ? plan : equal; }
 };
 
+/// How a plan is found within a budget: solve(), or that of an engine.
+using Solver = std::function<std::optional<Plan>(const Choices&, std::int64_t)>;
+
 /// The plan for a budget. Each document is held out once: a plan and the best equal configuration of the others are
 /// predicted on it. The shrinkage of a plan is the one whose plans do the least damage (geometric mean) where each of
 /// its own documents is held out once, so that a held-out document has no say in the plan that is tested on it. Throws
 /// Error where no configuration fits the budget in all layers.
-Allocation allocate(const Damages& damages, const Budget& budget);
+Allocation allocate(const Damages& damages, const Budget& budget, const Solver& solver = solve);
+
+/// The damage of plans relative to others, of which the document decides: geometric mean over documents, with its 95 %
+/// interval (Student's t over the logarithms); NaN with one document.
+struct Ratio {
+  double mean = NAN;
+  Interval interval{NAN, NAN};
+};
+Ratio compare(const Damages& damages, std::span<const Plan> plans, std::span<const Plan> to);
 
 /// The least number M of documents, from 2 on, for which m + t s / sqrt(M) < 0, so that the interval would lie below 1:
 /// m and s are mean and standard deviation of these logarithms of ratios, t is the bound of the 95 % interval with

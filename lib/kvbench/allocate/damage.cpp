@@ -25,6 +25,7 @@ struct HeadDamage {
   replay::Status status = replay::Status::skipped;
   std::string reason;
   double held = 0, full = 0;   ///< bytes
+  double kept = 0;             ///< share of the tokens that budgets refer to
   std::vector<double> sums;    ///< [pieces][probes], as DocumentDamage::sums
   replay::StreamError stream;  ///< of its layer, at the first head
   bool taken = false;
@@ -100,6 +101,7 @@ class TraceDamage {
     for (std::size_t h = 0; h < plan_.heads.size(); ++h) waiting_.push_back(empty_head(reader_.info(), plan_, h));
     replay_work_items(reader_, plan_, request_, options, hooks, [&](std::size_t u, std::vector<replay::HeadResult> of) {
       const replay::WorkItem& item = plan_.work_items[u];
+      const auto base = static_cast<double>(replay::budget_base(item.prompt, request_.protect_outside));
       for (std::size_t h = 0; h < of.size(); ++h) {
         for (std::size_t c = 0; c < plan_.configurations.size(); ++c) {
           if (!item.runs(plan_.configurations[c].method)) continue;
@@ -108,6 +110,7 @@ class TraceDamage {
                                               .reason = std::move(r.reason),
                                               .held = r.bytes.of(CostKind::memory),
                                               .full = r.bytes.full,
+                                              .kept = static_cast<double>(r.budget_tokens) / base,
                                               .sums = std::move(r.piece_sums),
                                               .taken = true};
           waiting_[item.first_result + h].results[c] = std::move(r);
@@ -163,7 +166,7 @@ class TraceDamage {
       for (const Configuration& c : entries_)
         damages_.menu.push_back({request_.methods[c.method], request_.budgets[c.budget]});
       damages_.cost.assign(places.size() * entries_.size(), 0);
-      damages_.stream.resize(damages_.cost.size());
+      damages_.stream.resize(damages_.cost.size()), damages_.kept.resize(damages_.cost.size());
     }
     if (damages_.model != reader_.info().model || damages_.places != places)
       throw Error("{}: is a trace of {}, and the first one is of {}; a plan is for one model", reader_.path(),
@@ -186,6 +189,7 @@ class TraceDamage {
       for (const Configuration& entry : entries_) {
         std::int64_t& cost = damages_.cost[document.sums.size()];
         add_stream(plan.prompt, place.layer, entry, damages_.stream[document.sums.size()]);
+        damages_.kept[document.sums.size()] += kept_in(plan.prompt, place, entry);
         document.sums.push_back(sums_in(plan.prompt, place, entry, document.pieces * document.probes, cost));
       }
     }
@@ -200,6 +204,18 @@ class TraceDamage {
         to.squares += heads_[h][c].stream.squares, to.count += heads_[h][c].stream.count;
       }
     }
+  }
+
+  /// Mean over the heads of a place, and over seeds.
+  double kept_in(std::size_t prompt, const PlanPlace& place, const Configuration& entry) const {
+    double sum = 0, count = 0;
+    for (std::size_t c = 0; c < plan_.configurations.size(); ++c) {
+      if (plan_.configurations[c].method != entry.method || plan_.configurations[c].budget != entry.budget) continue;
+      for (std::size_t h = 0; h < plan_.heads.size(); ++h) {
+        if (plan_.heads[h].prompt == prompt && is_in(plan_.heads[h], place)) sum += heads_[h][c].kept, count += 1;
+      }
+    }
+    return sum / count;
   }
 
   /// The sums over the heads of a place, in their order. Raises the cost to that of this document; negative where the
@@ -278,7 +294,7 @@ void keep(Damages& damages, const std::vector<std::size_t>& entries) {
     }
     table = std::move(out);
   };
-  kept(damages.cost), kept(damages.stream);
+  kept(damages.cost), kept(damages.kept), kept(damages.stream);
   for (DocumentDamage& document : damages.documents) kept(document.sums);
   std::vector<MenuEntry> menu;
   for (const std::size_t e : entries) menu.push_back(damages.menu[e]);
@@ -334,6 +350,7 @@ Damages measure(std::span<const std::unique_ptr<trace::Reader>> traces, replay::
   }
   for (std::size_t i = 0; i < damages.cost.size(); ++i) {
     if (damages.stream[i].is_outside()) damages.cost[i] = -1;
+    damages.kept[i] /= static_cast<double>(damages.documents.size());
   }
   std::vector<std::size_t> entries;
   for (std::size_t e = 0; e < damages.menu.size(); ++e) {

@@ -47,6 +47,8 @@ struct Damages {
   std::vector<methods::PlanPlace> places;  ///< where methods run
   std::vector<MenuEntry> menu;
   std::vector<std::int64_t> cost;  ///< as Choices::cost, the largest over the documents; negative where it is outside
+  /// As cost: of the tokens that budgets refer to the share that an entry keeps, mean over the documents.
+  std::vector<double> kept;
   /// As cost, over the documents: the errors of an entry in the layer of a place, all of whose heads have it.
   std::vector<replay::StreamError> stream;
   std::vector<DocumentDamage> documents;

@@ -30,7 +30,7 @@ constexpr std::int64_t most_layers = 10000, most_heads = 10000;
 /// The members of a table, each of which has one of these keys. Throws Error where one is missing that is not the
 /// optional one.
 std::vector<const Value*> members_of(const Value& table, const std::vector<std::string>& keys, const char* where,
-                                     std::string_view optional = {}) {
+                                     const std::vector<std::string>& optional = {}) {
   if (table.kind != Value::Kind::table) fail_at(table.place, "{} is a table, not {}", where, describe(table));
   std::vector<const Value*> found(keys.size());
   for (const Member& member : table.members) {
@@ -39,7 +39,7 @@ std::vector<const Value*> members_of(const Value& table, const std::vector<std::
     found[static_cast<std::size_t>(key - keys.begin())] = &member.value;
   }
   for (std::size_t k = 0; k < keys.size(); ++k) {
-    if (found[k] == nullptr && keys[k] != optional)
+    if (found[k] == nullptr && std::ranges::find(optional, keys[k]) == optional.end())
       fail_at(table.place, "'{}' is missing: {} has {}", keys[k], where, fmt::join(keys, ", "));
   }
   return found;
@@ -85,7 +85,7 @@ LayerMethod method_of_line(const Value& value, Budget budget) {
 }
 
 void add_line(const Value& line, std::int64_t model_layers, PlannedBudget& plan) {
-  const auto parts = members_of(line, {"layer", "method", "budget", "kv_head"}, "a line of 'layers'", "kv_head");
+  const auto parts = members_of(line, {"layer", "method", "budget", "kv_head"}, "a line of 'layers'", {"kv_head"});
   PlanPlace place{number_of(*parts[0], 0, model_layers - 1, "a layer")};
   if (parts[3] != nullptr) place.kv_head = number_of(*parts[3], 0, most_heads - 1, "a kv head");
   const bool of_head = place.kv_head != PlanPlace::all_heads;
@@ -115,9 +115,15 @@ void check_sum(const Value& table, const PlannedBudget& plan, std::int64_t model
 }
 
 PlannedBudget read_planned(const Value& table, std::int64_t model_layers) {
-  const auto parts = members_of(table, {"budget", "layers", "confirmed"}, "a block [[plans]]", "confirmed");
+  const std::vector<std::string> for_readers = {"confirmed", "settings", "beside"};
+  const auto parts =
+      members_of(table, {"budget", "layers", "confirmed", "settings", "beside"}, "a block [[plans]]", for_readers);
   if (parts[2] != nullptr && parts[2]->kind != Value::Kind::flag)
     fail_at(parts[2]->place, "'confirmed' is true or false, not {}", describe(*parts[2]));
+  for (const std::size_t texts : {3, 4}) {
+    if (parts[texts] == nullptr) continue;
+    for (const Value& text : items_of(*parts[texts], "'settings' and 'beside'")) text_of(text, "each of them");
+  }
   PlannedBudget plan{memory_of(*parts[0]), {}};
   for (const Value& line : items_of(*parts[1], "'layers'")) add_line(line, model_layers, plan);
   check_sum(table, plan, model_layers);
@@ -214,6 +220,12 @@ std::string quoted(const std::string& text) {
   return out + '"';
 }
 
+std::string list_of(const std::vector<std::string>& texts) {
+  std::vector<std::string> items;
+  for (const std::string& text : texts) items.push_back(quoted(text));
+  return fmt::format("[{}]", fmt::join(items, ", "));
+}
+
 }  // namespace
 
 const methods::MethodInfo& find_plan(const methods::MethodName& name) {
@@ -233,15 +245,17 @@ std::string plan_text(const LayerPlan& plan, const PlanOrigin& origin) {
   std::string out;
   std::istringstream told(origin.told);
   for (std::string line; std::getline(told, line);) out += line.empty() ? "#\n" : fmt::format("# {}\n", line);
-  std::vector<std::string> traces;
-  for (const std::string& digest : origin.traces) traces.push_back(quoted(digest));
-  out += fmt::format("model = {}\nmodel_layers = {}\ntraces = [{}]\n", quoted(plan.model), plan.model_layers,
-                     fmt::join(traces, ", "));
+  out += fmt::format("model = {}\nmodel_layers = {}\ntraces = {}\n", quoted(plan.model), plan.model_layers,
+                     list_of(origin.traces));
   for (std::size_t p = 0; p < plan.budgets.size(); ++p) {
     const PlannedBudget& planned = plan.budgets[p];
     out += fmt::format("\n[[plans]]\nbudget = {}\n", quoted(planned.budget.text()));
-    if (p < origin.confirmed.size() && origin.confirmed[p])
-      out += fmt::format("confirmed = {}\n", *origin.confirmed[p]);
+    if (p < origin.notes.size() && origin.notes[p].confirmed)
+      out += fmt::format("confirmed = {}\n", *origin.notes[p].confirmed);
+    if (p < origin.notes.size() && !origin.notes[p].settings.empty())
+      out += fmt::format("settings = {}\n", list_of(origin.notes[p].settings));
+    if (p < origin.notes.size() && !origin.notes[p].beside.empty())
+      out += fmt::format("beside = {}\n", list_of(origin.notes[p].beside));
     out += "layers = [\n";
     for (const auto& [place, method] : planned.lines) {
       const std::string named = method_beside(origin.path, *method.info, method.params);

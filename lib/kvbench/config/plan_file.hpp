@@ -18,14 +18,19 @@ namespace kvbench::config {
 /// in the file for anything that is no plan. A methods::Definer, as it is for methods::find_method().
 const methods::MethodInfo& find_plan(const methods::MethodName& name);
 
+/// What readers alone need of a plan.
+struct PlanNotes {
+  std::optional<bool> confirmed;      ///< by held-out documents to do less damage than equal budgets; absent for those
+  std::vector<std::string> settings;  ///< what one types in the engine that the plan is for
+  std::vector<std::string> beside;    ///< sentences on other plans
+};
+
 /// What a plan was computed from.
 struct PlanOrigin {
   std::string told;                 ///< lines at the top of the file, for readers
   std::vector<std::string> traces;  ///< SHA-256
   std::string path;                 ///< of the file, to whose folder files that methods name are relative
-  /// Of each plan, whether held-out documents confirm that it does less damage than equal budgets; absent for equal
-  /// budgets, and for plans after the end of the list. Readers alone need it.
-  std::vector<std::optional<bool>> confirmed;
+  std::vector<PlanNotes> notes;     ///< of each plan; none of those after the end of the list
 };
 
 /// The text of the file of a plan.

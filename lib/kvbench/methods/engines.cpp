@@ -126,6 +126,17 @@ std::string runs_in(std::string_view method, std::string_view params, double kep
   return text;
 }
 
+std::string setting_in(std::string_view engine, std::string_view method, std::string_view params) {
+  for (const Setting& row : table()) {
+    if (!same_name(name_of(row.engine), engine)) continue;
+    const auto [info, settings] = settings_of(row);
+    if (info->name != method || info->bind(settings).text() != params) continue;
+    const std::size_t at = row.setting.find(ratio_place);
+    return at == std::string::npos ? row.setting : std::string(row.setting).erase(at, ratio_place.size());
+  }
+  return "";
+}
+
 std::vector<MethodSettings> rows_of_engine(std::string_view engine) {
   std::vector<MethodSettings> rows;
   for (const Setting& row : table()) {

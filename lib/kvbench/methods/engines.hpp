@@ -17,6 +17,10 @@ namespace kvbench::methods {
 /// ("compression_ratio=0.75" for 0.25); NaN: unknown, so that R stands there.
 std::string runs_in(std::string_view method, std::string_view params, double kept = NAN);
 
+/// What one of these engines is told for a method: "--kv-cache-dtype fp8", "SnapKVPress()" of a press without its
+/// share; empty: it does not have it.
+std::string setting_in(std::string_view engine, std::string_view method, std::string_view params);
+
 /// The rows of the table that the name of this engine stands for, which it runs with models of common head dimensions;
 /// none where the table does not know it.
 std::vector<MethodSettings> rows_of_engine(std::string_view engine);

@@ -48,7 +48,7 @@ TEST_CASE("documents that agree confirm a plan, whatever their damage") {
   CHECK(found.equal.held_out.mean == doctest::Approx(1.36125 * 101.01 / 3));
   CHECK(found.ratio == doctest::Approx(0.08 / 1.36125));
   CHECK(found.confirmed());
-  CHECK(found.without == std::vector<Plan>(3, Plan{2, 0}));
+  CHECK(found.plan.without == std::vector<Plan>(3, Plan{2, 0}));
   const methods::PlannedBudget lines = planned(damages, found);
   CHECK(lines.at(0, 0)->budget.text() == "40%mem");
   CHECK(lines.at(1, 0)->budget.text() == "20%mem");
@@ -75,7 +75,7 @@ TEST_CASE("a plan of which less damage is expected is the answer, unless only co
   const Damages damages =
       damages_of({first_layer_matters, first_layer_matters, {0.35, 0.3, 0.25, 0.2, 0.15, 0.1}}, costs);
   const Allocation found = allocate::allocate(damages, Budget::parse("30%mem"));
-  CHECK(found.without == std::vector<Plan>(3, Plan{2, 0}));
+  CHECK(found.plan.without == std::vector<Plan>(3, Plan{2, 0}));
   const double third = std::log(0.45 * 0.45 / (0.45 * 0.45)), others = std::log(0.16 / (1.65 * 1.65));
   const double mean = (third + 2 * others) / 3, spread = std::sqrt(std::pow(others - third, 2) / 3);
   CHECK(found.ratio == doctest::Approx(std::exp(mean)));
@@ -104,13 +104,13 @@ TEST_CASE("beside a plan stand those of all documents but one, in which the one 
   const std::vector<double> other = {0.3, 0.3, 0.3, 2, 1.5, 0.2};
   const Damages damages = damages_of({first_layer_matters, first_layer_matters, other}, costs);
   const Allocation found = allocate::allocate(damages, Budget::parse("30%mem"));
-  REQUIRE(found.without.size() == 3);
-  CHECK(found.without[2] == Plan{2, 0});
+  REQUIRE(found.plan.without.size() == 3);
+  CHECK(found.plan.without[2] == Plan{2, 0});
   for (std::size_t d = 0; d < 3; ++d) {
     for (const std::vector<double>& instead : {times(other, 1e3), std::vector<double>{9, 0.1, 9, 0.1, 9, 0.1}}) {
       Damages changed = damages;
       for (std::size_t i = 0; i < instead.size(); ++i) changed.documents[d].sums[i] = {instead[i]};
-      CHECK(allocate::allocate(changed, Budget::parse("30%mem")).without[d] == found.without[d]);
+      CHECK(allocate::allocate(changed, Budget::parse("30%mem")).plan.without[d] == found.plan.without[d]);
     }
   }
 }
@@ -130,7 +130,7 @@ TEST_CASE("one document confirms nothing") {
   CHECK(found.plan.plan == Plan{2, 0});
   CHECK(std::isnan(found.ratio));
   CHECK(std::isnan(found.plan.held_out.mean));
-  CHECK(found.without.empty());
+  CHECK(found.plan.without.empty());
   CHECK_FALSE(found.confirmed());
   CHECK_FALSE(found.needed);
   CHECK(&found.answer() == &found.equal);

@@ -97,10 +97,15 @@ TEST_CASE("a plan that was written is the plan that is read") {
   CHECK(plan_text(plan, {{}, {"ab"}}) == two_layers);
   CHECK(plan_text(plan, {"why\n\nso\n", {"ab"}}) == std::string("# why\n#\n# so\n") + two_layers);
   for (const bool confirmed : {false, true}) {
-    const std::string text = plan_text(plan, {{}, {"ab"}, {}, {confirmed}});
+    const std::string text = plan_text(plan, {{}, {"ab"}, {}, {{.confirmed = confirmed}}});
     CHECK(contains(text, confirmed ? "\nconfirmed = true\nlayers" : "\nconfirmed = false\nlayers"));
     CHECK(plan_text(plan_in(files.write(text, "p.toml")), {{}, {"ab"}}) == two_layers);
   }
+  const std::string told = plan_text(plan, {{}, {"ab"}, {}, {{.settings = {"a \"b\" \\ c", "d"}, .beside = {"So."}}}});
+  CHECK(contains(told, "\nsettings = [\"a \\\"b\\\" \\\\ c\", \"d\"]\nbeside = [\"So.\"]\nlayers"));
+  CHECK(plan_text(plan_in(files.write(told, "p.toml")), {{}, {"ab"}}) == two_layers);
+  files.write(with("layers = [\n", "settings = [1]\nlayers = [\n"), "p.toml");
+  CHECK(contains(message_of<Error>([&] { find(files.folder / "p.toml"); }), "each of them is a text, not"));
   files.write(with("layers = [\n", "confirmed = 1\nlayers = [\n"), "p.toml");
   CHECK(contains(message_of<Error>([&] { find(files.folder / "p.toml"); }), "'confirmed' is true or false, not"));
 }
