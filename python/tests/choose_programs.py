@@ -45,10 +45,10 @@ class Programs:
             pathlib.Path(made).write_bytes(b"")
             self.recorded = words
         elif made.endswith("plan.toml"):
-            self.by = words[words.index("--by") + 1]
+            self.by = words[words.index("--for" if "--for" in words else "--by") + 1]
             pathlib.Path(made).write_text(self.plan)
         else:
-            names = words[words.index("-m") + 1].replace("llama.cpp", "q8_0,q4_0").split(",")
+            names = re.sub(r"^(llama\.cpp|vllm)$", "q8_0,q4_0", words[words.index("-m") + 1]).split(",")
             budgets = words[words.index("-b") + 1]
             self.budgets.add(budgets)
             replay, streams = "replay" in words, "stream" in words

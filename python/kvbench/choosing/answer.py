@@ -8,6 +8,7 @@ from ..files.access import size_text
 from .engines import BREAKS, DOCUMENTS, LARGE, Setting, geometric_mean
 from .race import Race
 from .names import configuration, own_plan, parts_of
+from .plans import Plan
 from .rank import Predictions
 from .settings import Question
 from .sizes import CacheSizes, Target
@@ -32,7 +33,7 @@ class Found:
     recorded: int  # documents
     raced: int  # documents that there are to measure on
     asked: list  # rows of tasks
-    unconfirmed: bool  # the plan that raced is not confirmed by held-out documents
+    plan: Plan | None  # that raced
 
 
 def short(name: str) -> str:
@@ -135,7 +136,7 @@ def more(found: Found) -> str:
 def prediction(found: Found, best: str) -> str:
     if own_plan(best):
         return ("Held-out documents did not confirm that it is better than equal budgets; the race measured it all the "
-                "same.") if found.unconfirmed else ""
+                "same.") if found.plan and not found.plan.confirmed else ""
     row = found.predictions.row_of(best, found.target.budget)
     if row is None:
         return ""
@@ -169,6 +170,8 @@ def lost_answers(asked: list[dict[str, str]]) -> str:
 
 def needs(found: Found, best: str) -> str:
     """What the configuration asks of an engine, and where it runs."""
+    if own_plan(best) and found.question.runs_in:
+        return f"The plan is plans/{own_plan(best)}, in a shape that {found.question.runs_in} can set."
     if own_plan(best):
         places = "layer" if found.question.by == "layer" else "kv head of each layer"
         return (f"The plan is plans/{own_plan(best)}; it asks an engine for caches of another size in each "
@@ -251,6 +254,15 @@ def engines(found: Found) -> str:
     return text
 
 
+def typed(found: Found) -> str:
+    """How an engine is told the plan that raced for it, and what other plans are worth."""
+    if not found.plan or not found.plan.settings:
+        return ""
+    lines = "".join(f"    {line}\n" for line in found.plan.settings)
+    beside = " ".join(found.plan.beside).replace("this answer", "the plan")
+    return f"\nThe plan in {found.question.runs_in}:\n\n{lines}" + (f"\n{beside}\n" if beside else "")
+
+
 def paragraphs(found: Found) -> str:
     """The whole answer."""
     question, contest = found.question, found.contest
@@ -261,4 +273,4 @@ def paragraphs(found: Found) -> str:
     best = contest.leader
     sentences = [headline(found, best), total(found.target.cache, found.rows[best]), evidence(found, best),
                  prediction(found, best), lost_answers(found.asked), needs(found, best)]
-    return " ".join(filter(None, sentences)) + "\n" + engines(found)
+    return " ".join(filter(None, sentences)) + "\n" + typed(found) + engines(found)

@@ -153,7 +153,7 @@ def choose_in(work: Work) -> ChooseResult:
     asked = answered(work, contest.alive, target.budget) if question.task and contest.documents else []
     found = answer.Found(question, target, contest, rows, predictions, settings, len(recorded), len(raced),
                          [row for row in asked if configuration(row) in contest.alive],
-                         plan is not None and not plan.confirmed)
+                         plan)
     text = answer.paragraphs(found)
     work.write(work.in_answer("answer.md"), text)
     work.say(f"the answer is {work.own('answer.md')}")
@@ -183,7 +183,7 @@ def predict(work: Work, budget: str, trace: str) -> tuple[Predictions, Plan | No
         work.say("predicting what every configuration does")
     work.run(rows, question.commands["kvbench"], "replay", trace, "-m", question.methods, "-b", f"{budget},{FULL}",
              "--rows", "layer", "--no-times", "-q", "-o", rows, *work.threads())
-    plan = None if question.runs_in else divide(work, budget, trace)
+    plan = divide(work, budget, trace)
     table = rows_of(rows, (question.figure,), "a replay")
     several = any(row["prompt"] == "all" for row in table)
     found = Predictions(table, question.figure, "all" if several else "0")
@@ -227,9 +227,10 @@ def divide(work: Work, budget: str, trace: str) -> Plan | None:
     question, plan = work.question, work.own("plan.toml")
     if not os.path.exists(plan):
         work.say(f"dividing the memory among the {question.by}s")
+    menu = ["--for", question.runs_in] if question.runs_in else ["--menu", question.menu, "--by", question.by]
     try:
-        work.run(plan, question.commands["kvbench"], "allocate", trace, "--menu", question.menu, "--by", question.by,
-                 "-b", budget, "-q", "-o", plan, *work.threads())
+        work.run(plan, question.commands["kvbench"], "allocate", trace, *menu, "-b", budget, "-q", "-o", plan,
+                 *work.threads())
     except Error as why:
         if "none of its configurations fits" not in str(why):
             raise

@@ -17,7 +17,8 @@ PLACE = ("layer", "kv_head")
 
 class Plan:
     """A file with a plan for one budget. `text`: its contents; `confirmed`: False if `kvbench allocate` says of its
-    plan that held-out documents do not confirm it."""
+    plan that held-out documents do not confirm it; `settings`: what one types in the engine that it is for; `beside`:
+    sentences on other plans."""
 
     def __init__(self, path: FilePath) -> None:
         self.text = read_text(path)
@@ -28,6 +29,7 @@ class Plan:
         except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError, AttributeError):
             raise Error(f"{path}: is no file of a plan; remove it, and the same command makes it again.") from None
         self.confirmed = plan.get("confirmed", True)
+        self.settings, self.beside = plan.get("settings", []), plan.get("beside", [])
 
     @property
     def has_a_choice(self) -> bool:

@@ -59,7 +59,7 @@ class ChooseSettings:
     methods, menu : str or sequence of str
         Configurations to predict, and what a plan may give a layer or head, as ``--method`` takes them.
     runs_in : {"llama.cpp", "vllm", "kvpress"}, optional
-        Only configurations that this engine has, in place of `methods` and `menu`.
+        Only configurations and plans that this engine has, in place of `methods` and `menu`.
     by : {"layer", "head"}, optional
         What a plan gives a budget; None: head, and layer without gradients.
     race : int
@@ -243,8 +243,8 @@ def engine_of(settings: ChooseSettings) -> dict[str, Any]:
         require(getattr(settings, flag) == default, "--runs-in", f"it says which configurations there are; leave "
                 f"--{flag} out.")
     if settings.by:
-        tell("kvbench-choose: --by has no effect beside --runs-in, which makes no plan\n")
-    return {"methods": settings.runs_in}
+        tell("kvbench-choose: --by has no effect beside --runs-in: engines have budgets by layer\n")
+    return {"methods": settings.runs_in, "by": "layer"}
 
 
 def check_numbers(settings: ChooseSettings) -> None:
@@ -301,7 +301,7 @@ def check_menu(menu: str, by: str, kvbench: str) -> None:
         except Error as refusal:
             why = re.sub(": the method costs .*; (it keeps every token): .*(?=; leave it out)", r": \1",
                          str(refusal))  # the costs are those of the small trace
-            why = re.sub("fits in 99.9%mem in all layers; (.*), or choose a larger budget",
+            why = re.sub("fits in 99.9%mem in all layers; .*choose a larger budget, or (.*)",
                          r"fits in less than the full cache; \1", why)
             if re.search("less than the full cache|divides its budget|needs all kv heads|it keeps every token", why):
                 raise Error(why) from None
