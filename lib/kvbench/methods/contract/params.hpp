@@ -68,6 +68,11 @@ class Params {
   const P& as() const {
     return *static_cast<const P*>(value_.get());
   }
+  /// The same parameters for whoever takes a base class of theirs by as<Base>().
+  template <class P, class Base>
+  Params seen_as() const {
+    return {std::shared_ptr<const Base>(value_, &as<P>()), text_};
+  }
   /// Canonical text of the parameters that differ from their defaults, in declaration order: "delta=4;s=8"; "" where
   /// none does.
   const std::string& text() const { return text_; }

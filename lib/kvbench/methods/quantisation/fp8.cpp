@@ -113,7 +113,7 @@ MethodInfo fp8_method() {
        .one_rule = [](const Params& params) -> Index {
          return params.as<Fp8Params>().scale == Fp8Params::Scale::token_head ? 0 : 1;
        }},
-      level, layer_codecs);
+      level, layer_codecs, Encodes::each);
 }
 
 }  // namespace kvbench::methods

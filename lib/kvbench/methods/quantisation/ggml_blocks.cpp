@@ -159,7 +159,7 @@ MethodInfo with_own_values(MethodInfo info) {
 template <const Format& format>
 MethodInfo block_method(const char* name) {
   return with_own_values(
-      quantiser<BlockParams>(row<BlockParams>(name, format), block_level<format>, block_codecs<format>));
+      quantiser<BlockParams>(row<BlockParams>(name, format), block_level<format>, block_codecs<format>, Encodes::each));
 }
 
 }  // namespace
@@ -175,7 +175,7 @@ std::shared_ptr<const Codebook> ggml::iq4_nl_codebook() {
 }
 
 MethodInfo q8_0_method() {
-  return with_own_values(quantiser<Q8Params>(row<Q8Params>("q8_0", eight), q8_0_level, q8_0_codecs));
+  return with_own_values(quantiser<Q8Params>(row<Q8Params>("q8_0", eight), q8_0_level, q8_0_codecs, Encodes::each));
 }
 MethodInfo q5_1_method() { return block_method<five_1>("q5_1"); }
 MethodInfo q5_0_method() { return block_method<five_0>("q5_0"); }

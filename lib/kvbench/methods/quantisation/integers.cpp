@@ -97,7 +97,7 @@ MethodInfo fixed_method() {
        .summary = fmt::format("all tokens in integers of {} bits, by groups of channels", bits),
        .notes = "group=0 is vLLM's int4_per_token_head, at its number of bits.",
        .one_rule = group_rule<IntegerParams>},
-      fixed_level<bits>, fixed_codecs<bits>);
+      fixed_level<bits>, fixed_codecs<bits>, Encodes::each);
 }
 
 }  // namespace
@@ -108,7 +108,7 @@ MethodInfo int_method() {
                                .summary = "all tokens in integers of as many bits as fit the budget",
                                .notes = "The row reports the bits.",
                                .one_rule = group_rule<IntParams>},
-                              levels_of, codecs_at);
+                              levels_of, codecs_at, Encodes::each);
 }
 MethodInfo int8_method() { return fixed_method<8>(); }
 MethodInfo int4_method() { return fixed_method<4>(); }

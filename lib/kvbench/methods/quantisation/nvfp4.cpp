@@ -76,7 +76,7 @@ MethodInfo nvfp4_method() {
        .engine = Engine::vllm,
        .block = block,
        .one_rule = [](const Params&) { return block_channels; }},
-      level, codecs);
+      level, codecs, Encodes::each);
 }
 
 }  // namespace kvbench::methods

@@ -26,7 +26,8 @@ void add_encoded(const FootprintArray& array, const Codec& codec, Index& exact, 
   for (FootprintArray part : codec.footprint(encoded, array.cols)) {
     part.name = array.name + " " + part.name;
     part.tier = array.tier, part.read = array.read, part.content = array.content;
-    part.share = array.share * share(encoded), part.extra = array.extra * share(encoded);
+    part.extra = array.extra * share(encoded) * part.share;
+    part.share *= array.share * share(encoded);
     out.push_back(std::move(part));
   }
   if (plain == 0) return;
