@@ -261,16 +261,15 @@ class Answers(ChooseTest):
         self.assertNotIn("The plan in", text)
 
     def test_a_plan_that_an_engine_can_set(self):
-        programs = Programs(plan=PLAN.replace(
-            "layers = [", 'settings = ["serve --skip 1", "more"]\nbeside = ["The rule has 2 times the KL of this answer."]'
-            "\nlayers = ["))
+        notes = 'settings = ["serve --skip 1", "more"]\nbeside = ["The rule has 2 times the KL of this answer."]\n'
+        programs = Programs(plan=PLAN.replace("layers = [", notes + "layers = ["))
         programs.true = {"q8_0": 0.1, "q4_0": 0.4, "plan": 0.01}
         text = self.choose(programs, "--runs-in", "vllm")
         self.assertEqual(programs.by, "vllm")
         self.assertIn("**plan** changes the output least of the 3 configurations", text)
         self.assertIn("in a shape that vllm can set.", text)
-        self.assertIn("\nThe plan in vllm:\n\n    serve --skip 1\n    more\n\nThe rule has 2 times the KL of the plan.\n",
-                      text)
+        self.assertIn("\nThe plan in vllm:\n\n    serve --skip 1\n    more\n\n"
+                      "The rule has 2 times the KL of the plan.\n", text)
 
     def test_a_size_below_all_that_an_engine_has(self):
         class Large(Programs):
