@@ -87,7 +87,11 @@ def read_text(path: FilePath) -> str:
     """The contents of a regular file of UTF-8 text."""
     check_regular(path)
     with open(path, "rb") as file:
-        data = file.read()
+        return as_text(path, file.read())
+
+
+def as_text(path: FilePath, data: bytes) -> str:
+    """The bytes of a file as UTF-8 text."""
     try:
         return data.decode()
     except UnicodeDecodeError as failure:

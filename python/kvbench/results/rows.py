@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._error import Error, require
 from .._kinds import FilePath, checked
-from ..files.access import read_text
+from ..files.access import as_text, read_text
 from .columns import INTEGER, TEXT
 
 if TYPE_CHECKING:
@@ -96,11 +96,13 @@ def _typed(column: str, text: str) -> int | float | str | None:
     return _integer(text) if column in INTEGER else _number(text)
 
 
-def csv_rows(path: FilePath, needed: Iterable[str], is_not: str) -> tuple[str, list[list[str]]]:
+def csv_rows(path: FilePath, needed: Iterable[str], is_not: str,
+             data: bytes | None = None) -> tuple[str, list[list[str]]]:
     """The text of a CSV and its rows, the first of which is the header. Raises Error unless it has the needed columns
-    (else it `is_not` what is read), and every row has one cell per column."""
+    (else it `is_not` what is read), and every row has one cell per column. `data`: its bytes, where they are known."""
     try:
-        text = read_text(path).removeprefix("\ufeff")  # byte order mark, which some editors write
+        text = read_text(path) if data is None else as_text(path, data)
+        text = text.removeprefix("\ufeff")  # byte order mark, which some editors write
     except OSError as failure:
         raise Error(f"{path}: cannot be read ({failure.strerror}); check its permissions.") from None
     require("\0" not in text, path, "holds a NUL character, so that it is not a CSV; write it again.")
