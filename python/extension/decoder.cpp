@@ -54,6 +54,7 @@ trace::TraceInfo document_of(const nb::handle& given) {
     layer.layer = field<int>(one, "number");
     layer.scale = field<double>(one, "scale");
     layer.rope_theta = field<double>(one, "rope_theta");
+    layer.window = field<Index>(one, "window");
     layer.column_sums_end = prompt.prompt_tokens;
     for (Index p = prompt.prompt_tokens - field<Index>(given, "observed"); p < prompt.num_tokens; ++p)
       layer.query_positions.push_back(p);

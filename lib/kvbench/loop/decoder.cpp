@@ -49,7 +49,7 @@ class Stream {
   std::unique_ptr<Backend> backend_;  ///< first: everything else refers to it
   std::vector<Index> kv_heads_;
   Session session_;
-  Index group_ = 1;
+  Index group_ = 1, window_ = 0;
   float scale_ = 1;
   std::vector<methods::GrowingRows> keys_, values_;  ///< by head, of all tokens
   std::vector<replay::HostEntries::RowsRead> read_;  ///< by head, of the last query
@@ -80,7 +80,7 @@ Stream::Stream(const replay::WorkItem& item, bool observes, Index context, repla
       read_(kv_heads_.size()),
       budget_(budget) {
   for (const replay::Head& head : caches.heads) {
-    group_ = head.group;
+    group_ = head.group, window_ = head.window;
     scale_ = head.tokens.scale;
     keys_.emplace_back(*backend_, head.tokens.keys.slice(0, context));
     values_.emplace_back(*backend_, head.tokens.values.slice(0, context));
@@ -138,10 +138,12 @@ methods::QueryBlock Stream::block(const LayerArrays& arrays, std::size_t h, Inde
   }
   const Index begins = session_.tokens() - count;
   std::vector<std::int32_t> positions = methods::token_range(begins, count);
-  std::vector<std::int32_t> last = methods::token_range(begins + 1, count);
+  std::vector<std::int32_t> first, last = methods::token_range(begins + 1, count);
+  for (const std::int32_t position : positions)
+    first.push_back(static_cast<std::int32_t>(replay::first_seen_by(position, window_)));
   return {.queries = backend_->adopt(std::move(rows), group_ * count, d),
           .positions = std::move(positions),
-          .first = backend_->adopt(std::vector<std::int32_t>(static_cast<std::size_t>(count), 0), count),
+          .first = backend_->adopt(std::move(first), count),
           .last = backend_->adopt(std::move(last), count)};
 }
 
@@ -152,11 +154,14 @@ std::vector<float> Stream::attend(std::size_t h, const methods::QueryBlock& quer
   const methods::HeadTokens tokens{keys_[h].rows().slice(0, end), values_[h].rows().slice(0, end), scale_, group_};
   const Index m = queries.size(), dv = tokens.values.cols();
   const replay::HostEntries entries(session_.checked(h, tokens), m);
-  read_[h] = entries.rows_read(group_, m - 1, 0, static_cast<std::int32_t>(end));
+  const auto first_seen = [&](Index position) {
+    return static_cast<std::int32_t>(replay::first_seen_by(position, window_));
+  };
+  read_[h] = entries.rows_read(group_, m - 1, first_seen(end - 1), static_cast<std::int32_t>(end));
   for (Index i = 0; i < m; ++i) {
     const auto seen = static_cast<std::int32_t>(end - m + 1 + i);
     for (Index g = 0; g < group_; ++g)
-      used_ += static_cast<double>(entries.count(g, i, 0, seen).all) / static_cast<double>(group_);
+      used_ += static_cast<double>(entries.count(g, i, first_seen(seen - 1), seen).all) / static_cast<double>(group_);
   }
   queries_ += static_cast<double>(m);
   const methods::HostState answer =
@@ -168,8 +173,9 @@ std::vector<float> Stream::attend(std::size_t h, const methods::QueryBlock& quer
 
 void Stream::add_bytes(methods::Element kv, replay::Bytes& sum) const {
   const std::vector<methods::Footprint> footprints = session_.footprint();
+  const Index tokens = window_ > 0 ? std::min(window_, session_.tokens()) : session_.tokens();
   for (std::size_t h = 0; h < footprints.size(); ++h)
-    sum += replay::account(footprints[h], kv, read_[h].retrieved, session_.tokens(), keys_[h].rows().cols(),
+    sum += replay::account(footprints[h], kv, read_[h].retrieved, tokens, keys_[h].rows().cols(),
                            values_[h].rows().cols(), read_[h].estimated);
 }
 
