@@ -82,8 +82,10 @@ class Decoder {
 
   /// "ok", or the status of rows for which the method has no cache, and why.
   std::pair<std::string, std::string> compress(std::size_t layer, const Array<float>& keys, const Array<float>& values,
-                                               const Array<float>& queries, const Array<double>& column_sums) {
-    const loop::LayerArrays arrays{span_of(keys), span_of(values), span_of(queries), {}, span_of(column_sums)};
+                                               const Array<float>& queries, const Array<double>& column_sums,
+                                               const Array<float>& sinks) {
+    const loop::LayerArrays arrays{span_of(keys), span_of(values), span_of(queries), {}, span_of(column_sums), {},
+                                   span_of(sinks)};
     const nb::gil_scoped_release release;
     try {
       decoder_.compress(layer, arrays);
@@ -141,7 +143,7 @@ void add_decoder(nb::module_& module) {
            nb::arg("document"), nb::arg("choice"), nb::arg("budget"), nb::arg("seed"), nb::arg("threads"),
            nb::arg("protocol"))
       .def("compress", &Decoder::compress, nb::arg("layer"), nb::arg("keys"), nb::arg("values"), nb::arg("queries"),
-           nb::arg("column_sums"))
+           nb::arg("column_sums"), nb::arg("sinks"))
       .def("answer", &Decoder::answer, nb::arg("layer"), nb::arg("count"), nb::arg("keys"), nb::arg("values"),
            nb::arg("queries"))
       .def("tokens", &Decoder::tokens)

@@ -24,8 +24,9 @@ namespace kvbench::loop {
 class Stream {
  public:
   /// `caches` hold the context of so many tokens, and were made on `backend` for a budget in tokens.
+  /// `sinks`: as LayerArrays::sinks.
   Stream(const replay::WorkItem& item, bool observes, Index context, replay::OpenCaches caches,
-         std::unique_ptr<Backend> backend, Index budget);
+         std::unique_ptr<Backend> backend, Index budget, std::span<const float> sinks);
   ~Stream();
 
   /// Appends the last `count` of the tokens of `arrays`, and answers the last `count` of its queries. `outputs`
@@ -44,6 +45,7 @@ class Stream {
  private:
   Index append(Index count);
   methods::QueryBlock block(const LayerArrays& arrays, std::size_t h, Index begin, Index count, Index queries) const;
+  methods::AttentionState begin(std::size_t h, Index queries) const;
   std::vector<float> attend(std::size_t h, const methods::QueryBlock& queries, const methods::EntryTables& tables);
 
   std::unique_ptr<Backend> backend_;  ///< first: everything else refers to it
@@ -51,6 +53,7 @@ class Stream {
   Session session_;
   Index group_ = 1, window_ = 0;
   float scale_ = 1;
+  std::vector<float> sinks_;                         ///< of all query heads of the layer; empty: none
   std::vector<methods::GrowingRows> keys_, values_;  ///< by head, of all tokens
   std::vector<replay::HostEntries::RowsRead> read_;  ///< by head, of the last query
   Index budget_;
@@ -73,10 +76,11 @@ void add(methods::GrowingRows& rows, std::vector<float> more, Backend& backend) 
 }  // namespace
 
 Stream::Stream(const replay::WorkItem& item, bool observes, Index context, replay::OpenCaches caches,
-               std::unique_ptr<Backend> backend, Index budget)
+               std::unique_ptr<Backend> backend, Index budget, std::span<const float> sinks)
     : backend_(std::move(backend)),
       kv_heads_(item.kv_heads),
       session_(std::move(caches.caches), context, observes, *backend_),
+      sinks_(sinks.begin(), sinks.end()),
       read_(kv_heads_.size()),
       budget_(budget) {
   for (const replay::Head& head : caches.heads) {
@@ -147,6 +151,20 @@ methods::QueryBlock Stream::block(const LayerArrays& arrays, std::size_t h, Inde
           .last = backend_->adopt(std::move(last), count)};
 }
 
+/// The softmax sums of a head before any token: a learned sink is an entry with the value 0.
+methods::AttentionState Stream::begin(std::size_t h, Index queries) const {
+  const Index rows = group_ * queries, dv = values_[h].rows().cols();
+  if (sinks_.empty()) return methods::empty_state(*backend_, rows, dv);
+  std::vector<float> logits;
+  for (Index g = 0; g < group_; ++g)
+    logits.insert(logits.end(), static_cast<std::size_t>(queries),
+                  sinks_[static_cast<std::size_t>(kv_heads_[h] * group_ + g)]);
+  methods::AttentionState state = methods::empty_state(*backend_, rows, dv);
+  backend_->fill(state.den, 1.0f);
+  state.max = backend_->adopt(std::move(logits), rows);
+  return state;
+}
+
 /// The outputs [G * m, dv] of a head.
 std::vector<float> Stream::attend(std::size_t h, const methods::QueryBlock& queries,
                                   const methods::EntryTables& tables) {
@@ -164,8 +182,9 @@ std::vector<float> Stream::attend(std::size_t h, const methods::QueryBlock& quer
       used_ += static_cast<double>(entries.count(g, i, first_seen(seen - 1), seen).all) / static_cast<double>(group_);
   }
   queries_ += static_cast<double>(m);
-  const methods::HostState answer =
-      session_.attend(h, tokens, queries, tables, methods::empty_state(*backend_, group_ * m, dv));
+  if (!sinks_.empty() && std::ranges::any_of(tables, [](const auto& table) { return table.range.present(); }))
+    throw Error("it clamps its outputs to the range of the values, outside of which a learned sink may move them");
+  const methods::HostState answer = session_.attend(h, tokens, queries, tables, begin(h, m));
   std::vector<float> out = answer.num;
   for (std::size_t i = 0; i < out.size(); ++i) out[i] /= answer.den[i / static_cast<std::size_t>(dv)];
   return out;
@@ -220,6 +239,9 @@ replay::OpenCaches Decoder::open(const replay::WorkItem& item, const LayerArrays
 
 void Decoder::compress(std::size_t layer, const LayerArrays& arrays) {
   check_arrays(document_, layer, arrays);
+  if (!arrays.sinks.empty() && std::ssize(arrays.sinks) != document_.num_query_heads)
+    throw Error("`sinks` has {} numbers instead of one for each of {} query heads", arrays.sinks.size(),
+                document_.num_query_heads);
   std::vector<const replay::WorkItem*> items;
   for (const replay::WorkItem& item : plan_.work_items) {
     if (item.layer == layer) items.push_back(&item);
@@ -231,7 +253,7 @@ void Decoder::compress(std::size_t layer, const LayerArrays& arrays) {
     replay::OpenCaches caches = open(*items[i], arrays, *backend, budget);
     const bool observes = caches.observes;
     streams[i] = std::make_unique<Stream>(*items[i], observes, plan_.prompts.front().context, std::move(caches),
-                                          std::move(backend), budget);
+                                          std::move(backend), budget, arrays.sinks);
   });
   layers_[layer] = std::move(streams);
 }

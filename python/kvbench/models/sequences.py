@@ -151,7 +151,7 @@ class Layer:
             sums[:, :self.tokens] = self._sums.cpu().numpy()
         keys, values = self._all(call, count)
         arrays = (self._ordered(continued(keys, known - count)), array(continued(values, known - count)),
-                  self._ordered(queries), sums)
+                  self._ordered(queries), sums, np.zeros(0, np.float32) if call.sinks is None else array(call.sinks))
         self.decoder, self._index = self._compression.compressed_by(
             self._number, sequence, call, arrays, context, self.tokens + known - context,
             context if seen is None else seen.shape[1])
