@@ -83,6 +83,7 @@ trace::TraceInfo describe(const Machine& machine, const llama::Capture& capture,
     layer.layer = number;
     layer.rope_theta = captured.parameters.rope_theta;
     layer.scale = captured.parameters.scale;
+    layer.window = captured.parameters.window;
     layer.query_positions = positions;
     layer.column_sums_end = context;
     layer.speculated_queries = !captured.speculated.empty() && positions == captured.query_positions;
@@ -134,6 +135,7 @@ struct DocumentRun::Part {
 
 struct DocumentRun::Pass {
   eval::PassResult result;
+  bool windows = false;  ///< whether the method runs in layers with a sliding window, too
   llama::Sequence sequence = llama::Sequence::prompt;
   PassSummary summary;
   std::vector<float> logits;             ///< [m, vocabulary]
@@ -184,11 +186,12 @@ DocumentRun::DocumentRun(const Machine& machine, const eval::TaskDocument& docum
   full_logits_.assign(logits.begin(), logits.end());
   for (int layer = 0; layer < machine_.model.num_layers(); ++layer) {
     const llama::LayerCapture* captured = capture.layer(layer);
-    if (captured && captured->parameters.window == 0 && captured->parameters.softcap == 0) layers_.push_back(layer);
+    if (captured == nullptr || captured->parameters.softcap != 0) continue;
+    layers_.push_back(layer);
+    if (captured->parameters.window > 0) windowed_.push_back(layer);
   }
   if (layers_.empty()) {
-    throw Error("{}: every layer has a sliding window or caps its logits, and methods run in neither",
-                machine_.model.path());
+    throw Error("{}: every layer caps its logits, and methods do not run there", machine_.model.path());
   }
   for (int layer = 0; streams() && layer < machine_.model.num_layers(); ++layer) {
     if (const llama::LayerCapture* captured = capture.layer(layer)) full_layers_.push_back(*captured);
@@ -230,15 +233,17 @@ void DocumentRun::decode(Index begin, Index count, llama::Sequence sequence) {
   if (!finished && !machine_.injector.failed()) throw Error("llama.cpp stopped at token {} without a reason", begin);
 }
 
-bool DocumentRun::answers(int layer, const kvbench::eval::Injection& injection) const {
+bool DocumentRun::answers(int layer, const Pass& pass) const {
+  const eval::Injection& injection = pass.result.injection;
   if (!std::ranges::binary_search(layers_, layer)) return false;
+  if (!pass.windows && std::ranges::binary_search(windowed_, layer)) return false;
   if (injection.mode == eval::Inject::one) return layer == injection.layer;
   return injection.mode != eval::Inject::upto || layer <= injection.layer;
 }
 
 llama::Replacement DocumentRun::replace(const llama::LayerCapture& captured, Pass& pass, Part& part, Index begin,
                                         Index count) {
-  if (!answers(captured.layer, pass.result.injection)) return {};
+  if (!answers(captured.layer, pass)) return {};
   const auto index = static_cast<std::size_t>(std::ranges::lower_bound(layers_, captured.layer) - layers_.begin());
   const bool speculated = part.loop.document().prompts.front().layers[index].speculated_queries;
   const bool all = part.positions() == captured.query_positions;
@@ -294,9 +299,16 @@ void DocumentRun::run_pass(Pass& pass) {
 
 eval::PassResult DocumentRun::run(const loop::LoopConfiguration& configuration, kvbench::eval::Injection injection) {
   const auto start = std::chrono::steady_clock::now();
-  const bool every_layer = injection.mode == eval::Inject::all && std::ssize(layers_) == machine_.model.num_layers();
   Pass pass;
   pass.result.injection = injection;
+  pass.windows = configuration.method.info->rounds_windows();
+  const bool every_layer = injection.mode == eval::Inject::all && (pass.windows || windowed_.empty()) &&
+                           std::ssize(layers_) == machine_.model.num_layers();
+  if (!pass.windows && windowed_.size() == layers_.size()) {
+    pass.result.status = replay::Status::skipped;
+    pass.result.reason = "every layer has a sliding window, where only methods that round run";
+    return std::move(pass.result);
+  }
   if (streams()) stream_parts(configuration.method.info->observes);
   for (const auto& part : parts_) part->loop.start(configuration);
   try {

@@ -38,8 +38,10 @@ class DocumentRun {
   DocumentRun(const Machine& machine, const eval::TaskDocument& document);
   ~DocumentRun();
 
-  /// The layers in which methods can run, ascending: those recorded, without sliding windows and caps of logits.
+  /// The layers in which methods can run, ascending: those recorded, without caps of logits.
   const std::vector<int>& layers() const { return layers_; }
+  /// Those of them with a sliding window, in which only methods that round run.
+  const std::vector<int>& windowed() const { return windowed_; }
 
   /// One configuration; the document's index and the configuration's are left to the caller. Throws Error,
   /// std::bad_alloc, Interrupted.
@@ -51,7 +53,7 @@ class DocumentRun {
   bool streams() const { return first_ == 0; }
   void add_part(Index begin, Index count, const std::vector<std::int64_t>& positions);
   void stream_parts(bool every_query);
-  bool answers(int layer, const kvbench::eval::Injection& injection) const;
+  bool answers(int layer, const Pass& pass) const;
   llama::Replacement replace(const llama::LayerCapture& captured, Pass& pass, Part& part, Index begin, Index count);
   /// Passes the tokens [begin, begin + count) through the model.
   void decode(Index begin, Index count, llama::Sequence sequence);
@@ -65,7 +67,7 @@ class DocumentRun {
   std::vector<std::int32_t> tokens_;  ///< context and scored tokens
   Index begin_ = 0, count_ = 0;       ///< of the scored tokens
   Index first_ = 0;                   ///< token that a configuration answers: 0 under the protocol stream, else begin_
-  std::vector<int> layers_;
+  std::vector<int> layers_, windowed_;
   std::vector<std::unique_ptr<Part>> parts_;     ///< that a configuration answers, in order
   std::vector<float> full_logits_;               ///< [m, vocabulary] of the unchanged model
   std::vector<std::vector<float>> full_hidden_;  ///< by layer of the model, [m, width]

@@ -45,7 +45,15 @@ std::vector<store::MethodInputs> inputs_of(const std::vector<loop::LoopConfigura
   return out;
 }
 
-/// The layers in which methods compress: without those that are kept whole.
+/// The layers in which every method runs: without sliding windows, unless all have one.
+std::vector<int> common_layers(const eval::EvaluatedDocument& known) {
+  if (known.windowed.size() == known.layers.size()) return known.layers;
+  std::vector<int> out;
+  std::ranges::set_difference(known.layers, known.windowed, std::back_inserter(out));
+  return out;
+}
+
+/// Those of these layers that are not kept whole.
 std::vector<std::int64_t> compressible(const std::vector<int>& layers, const replay::ReplayRequest& request) {
   std::vector<std::int64_t> out;
   std::ranges::copy_if(layers, std::back_inserter(out),
@@ -64,15 +72,17 @@ class LazyDocument {
         key_(store::key_of(inputs_of(machine, layers, results, document.document))) {
     if (!passes.has(key_)) {
       eval::EvaluatedDocument known{.without_distant = score_short_context(machine, document.document),
-                                    .layers = started().layers()};
+                                    .layers = started().layers(),
+                                    .windowed = started().windowed()};
       passes.add(key_, std::move(known));
     }
     eval::EvaluatedDocument known = passes.document(key_, {predicted(), layers});
     document.without_distant = std::move(known.without_distant);
-    layers_ = std::move(known.layers);
+    layers_ = known.layers, common_ = common_layers(known);
   }
 
-  const std::vector<int>& layers() const { return layers_; }
+  /// Those in which every method runs.
+  const std::vector<int>& layers() const { return common_; }
 
   /// `method`: the inputs of the configuration's method.
   eval::PassResult pass(const loop::LoopConfiguration& configuration, const store::MethodInputs& method,
@@ -97,7 +107,7 @@ class LazyDocument {
   eval::PassFile& passes_;
   eval::EvalDocument& document_;
   std::string key_;
-  std::vector<int> layers_;
+  std::vector<int> layers_, common_;
   std::optional<DocumentRun> run_;
 };
 

@@ -82,7 +82,8 @@ void add_choice(nb::module_& module) {
            nb::arg("kv_heads"))
       .def_prop_ro("name", [](const Choice& choice) { return choice.method.info->name; })
       .def_prop_ro("params", [](const Choice& choice) { return choice.method.params.text(); })
-      .def_prop_ro("seeded", [](const Choice& choice) { return choice.method.depends_on_seed(); });
+      .def_prop_ro("seeded", [](const Choice& choice) { return choice.method.depends_on_seed(); })
+      .def_prop_ro("rounds_windows", [](const Choice& choice) { return choice.method.info->rounds_windows(); });
   nb::class_<methods::MethodName>(module, "MethodName")
       .def_prop_ro("name", &methods::MethodName::name)
       .def_ro("wrapper", &methods::MethodName::wrapper)

@@ -54,6 +54,7 @@ trace::TraceInfo document_of(const nb::handle& given) {
     layer.layer = field<int>(one, "number");
     layer.scale = field<double>(one, "scale");
     layer.rope_theta = field<double>(one, "rope_theta");
+    layer.window = field<Index>(one, "window");
     layer.column_sums_end = prompt.prompt_tokens;
     for (Index p = prompt.prompt_tokens - field<Index>(given, "observed"); p < prompt.num_tokens; ++p)
       layer.query_positions.push_back(p);
@@ -81,8 +82,10 @@ class Decoder {
 
   /// "ok", or the status of rows for which the method has no cache, and why.
   std::pair<std::string, std::string> compress(std::size_t layer, const Array<float>& keys, const Array<float>& values,
-                                               const Array<float>& queries, const Array<double>& column_sums) {
-    const loop::LayerArrays arrays{span_of(keys), span_of(values), span_of(queries), {}, span_of(column_sums)};
+                                               const Array<float>& queries, const Array<double>& column_sums,
+                                               const Array<float>& sinks) {
+    const loop::LayerArrays arrays{span_of(keys), span_of(values), span_of(queries), {}, span_of(column_sums), {},
+                                   span_of(sinks)};
     const nb::gil_scoped_release release;
     try {
       decoder_.compress(layer, arrays);
@@ -140,7 +143,7 @@ void add_decoder(nb::module_& module) {
            nb::arg("document"), nb::arg("choice"), nb::arg("budget"), nb::arg("seed"), nb::arg("threads"),
            nb::arg("protocol"))
       .def("compress", &Decoder::compress, nb::arg("layer"), nb::arg("keys"), nb::arg("values"), nb::arg("queries"),
-           nb::arg("column_sums"))
+           nb::arg("column_sums"), nb::arg("sinks"))
       .def("answer", &Decoder::answer, nb::arg("layer"), nb::arg("count"), nb::arg("keys"), nb::arg("values"),
            nb::arg("queries"))
       .def("tokens", &Decoder::tokens)

@@ -21,6 +21,7 @@ import torch  # noqa: E402
 import transformers  # noqa: E402
 from kvbench.models import attention as _attention  # noqa: E402
 from kvbench.models.compressed import check_mask  # noqa: E402
+from kvbench.models.examination import examination  # noqa: E402
 
 N, CONTEXT = 60, 48
 SNAPKV = "snapkv[window=8]"
@@ -367,6 +368,111 @@ class Budgets(ContextsTest):
                     self.model(token_ids()[:, i:i + 1], past_key_values=cache, use_cache=True)
             self.assertEqual(run.bytes == expected.bytes, same, (run.bytes, expected.bytes))
             self.assertEqual((run.bytes["kv"] + run.bytes["meta"]) / run.bytes["full"] <= 0.5, same)
+
+
+class Windows(ContextsTest):
+    """Formats in layers with a sliding window, against the model itself with keys and values rounded by hand."""
+
+    # name: its arguments that differ from those of hf_models; the numbers of layers with a window and without
+    KINDS = {"gemma3": ({}, [0], [1]), "qwen2": ({}, [1], [0]), "phi3": ({}, [0, 1], []),
+             "mistral": ({"sliding_window": 20}, [0, 1], []), "gpt_oss": ({}, [0], [1])}
+    SINKS = ("GptOssConfig", {**hf_models.SMALL, **hf_models.rope(), "num_local_experts": 4, "num_experts_per_tok": 2,
+                              "sliding_window": 8, "layer_types": ["sliding_attention", "full_attention"]}, None)
+
+    def build(self, name):
+        kind, arguments, _ = self.SINKS if name == "gpt_oss" else hf_models.MODELS[name]
+        return hf_models.build(kind, {**arguments, **self.KINDS[name][0]})
+
+    @staticmethod
+    def in_fp8(key, value, mask):
+        return *(x.clamp(-448, 448).to(torch.float8_e4m3fn).float() for x in (key, value)), mask
+
+    def by_hand(self, model, layers, protocol, changed=in_fp8, sinks=True):
+        """The logits of the model where these layers read changed keys and values: all queries of a stream, else those
+        behind the context."""
+        def attend(module, query, key, value, mask, scaling, s_aux=None, **options):
+            def output(k, v, seen):
+                k, v = (x.repeat_interleave(query.shape[1] // x.shape[1], 1) for x in (k, v))
+                weights = (query @ k.mT * scaling + seen).exp()
+                sums = weights.sum(-1, keepdim=True)
+                if s_aux is not None and sinks:
+                    sums = sums + s_aux.exp()[:, None, None]
+                return (weights / sums @ v).transpose(1, 2)
+            exact = output(key, value, mask)
+            if module.layer_idx not in layers:
+                return exact, None
+            first = 0 if protocol == "stream" else CONTEXT
+            return torch.cat([exact[:, :first], output(*changed(key, value, mask))[:, first:]], 1), None
+        transformers.AttentionInterface.register("by_hand", attend)
+        transformers.AttentionMaskInterface.register("by_hand", transformers.masking_utils.eager_mask)
+        model.set_attn_implementation("by_hand")
+        logits = model(token_ids()).logits[0]
+        model.set_attn_implementation("eager")
+        return logits
+
+    def test_formats_round_what_a_window_sees(self):
+        for name, (_, windowed, others) in self.KINDS.items():
+            model, layers = self.build(name), sorted(windowed + others)
+            for protocol in ("decode", "stream"):
+                with self.subTest(name, protocol=protocol):
+                    expected, without = (self.by_hand(model, of, protocol) for of in (layers, others))
+                    got = self.logits(model, "fp8", "100%mem", protocol=protocol)
+                    torch.testing.assert_close(got, expected, rtol=1e-3, atol=1e-4)
+                    self.assertFalse(torch.allclose(without, expected, rtol=1e-3, atol=1e-4))  # a fault is seen
+
+    def test_a_learned_sink_takes_part_in_each_softmax(self):
+        """Of layer 1; layer 0 has a window, and methods that evict leave it alone."""
+        model, first = self.build("gpt_oss"), CONTEXT - 18
+
+        def evicted(key, value, mask):
+            mask = mask.clone()
+            mask[..., 2:first] = torch.finfo(torch.float32).min
+            return key, value, mask
+        plain = model(token_ids()).logits[0]
+        torch.testing.assert_close(self.logits(model, "exact", "100%"), plain, rtol=1e-3, atol=1e-4)
+        expected = self.by_hand(model, [1], "decode", evicted)
+        kept = [0, 1, *range(first, CONTEXT)]
+        got = self.logits(model, kvbench.entries({("0", 1, head): kept for head in (0, 1)}), len(kept))
+        self.assertFalse(torch.allclose(expected, plain, rtol=1e-3, atol=1e-3))
+        self.assertFalse(torch.allclose(self.by_hand(model, [1], "decode", evicted, sinks=False), expected, atol=1e-3))
+        torch.testing.assert_close(got, expected, rtol=1e-3, atol=1e-4)
+        for method in ("h2o", "snapkv[window=8]", "damage-votes[recent=4]", "sink+fp8"):
+            self.assertTrue(bool(self.logits(model, method, 20).isfinite().all()), method)
+        with self.assertRaisesRegex(kvbench.Error, "outside of which a learned sink"):
+            self.logits(model, "wildcat[sinks=2,recent=2,bins=1]", 20)
+
+    def test_calls_of_any_size_and_what_caches_hold(self):
+        """The model's own cache drops tokens behind a window, of the context too."""
+        for name, (_, windowed, others) in self.KINDS.items():
+            model = self.build(name)
+            window = next(layer.window_at(N, "") for layer in examination(model).layers.values()
+                          if layer.layer in windowed)
+            for method in ("fp8", "int[group=8]"):
+                whole = self.logits(model, method, "60%mem")
+                for sizes in ([CONTEXT, *[1] * (N - CONTEXT)], [30, CONTEXT - 28, N - CONTEXT - 2]):
+                    with self.subTest(name, method=method, sizes=sizes):
+                        cache, got, first = transformers.DynamicCache(config=model.config), [], 0
+                        with kvbench.compressed(model, method, "60%mem", context=CONTEXT, decode=N - CONTEXT) as run:
+                            for size in sizes:
+                                got.append(model(token_ids()[:, first:first + size], past_key_values=cache).logits[0])
+                                first += size
+                        near = 1e-3 if method == "fp8" else 2e-2  # steps of int are wide
+                        torch.testing.assert_close(torch.cat(got), whole, rtol=near, atol=near)
+                        self.assertEqual(run.layers, sorted(windowed + others))
+                        heads, row = 2, 2 * 16 * 2  # kv heads; bytes of a key and a value
+                        self.assertEqual(run.bytes["full"], heads * row * (len(windowed) * window + len(others) * N))
+                        self.assertLessEqual(run.bytes["kv"] + run.bytes["meta"], 0.6 * run.bytes["full"])
+
+    def test_methods_that_evict_leave_windows_and_compositions_round_them(self):
+        model = self.build("gemma3")
+        for method, layers in (("sink", [1]), ("h2o+fp8", [0, 1]), ("snapkv+fp8[window=8]", [0, 1])):
+            with kvbench.compressed(model, method, "50%", context=CONTEXT) as run:
+                self.assertEqual(run.layers, layers)
+        for method, budget, protocol in (("h2o+fp8", "20%", "stream"), ("h2o+fp8", "40%mem", "decode"),
+                                         ("snapkv+fp8[window=8]", 9, "decode"), ("quest+fp8", "30%", "decode")):
+            with self.subTest(method, budget=budget):
+                got = self.logits(model, method, budget, protocol=protocol, layers=[0])
+                torch.testing.assert_close(got, self.by_hand(model, [0], protocol), rtol=1e-3, atol=1e-4)
 
 
 class Layers(ContextsTest):

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import unittest
 
 import environment
 
@@ -18,17 +19,18 @@ if not (os.path.exists(KVEVAL) and MODEL.exists()):
 CONTEXT, SCORED = 256, 48
 METHODS = {"decode": "exact,h2o,sink,q8_0,chelsea,snapkv+q4_0[q4_0.hadamard=true]",
            "stream": "exact,h2o,sink,snapkv,q8_0[queries=q8_0],chelsea"}
+GEMMA = environment.CACHE / "gemma" / "gemma-3-270m-q4_k_m.gguf"  # 15 of its 18 layers have windows of 512 tokens
 SAME = ("status", "budget_tokens", "document_sha256", "documents_sha256", "method_layers", "model_layers", "kv_dtype",
         "protect", "decoded", "protocol", "documents", "compressed_layers", "scored", "scored_key", "rope_layout")
 
 
 class Divergence(PackageTest):
-    def evaluated(self, ids, protocol):
+    def evaluated(self, ids, protocol, model=MODEL, methods=None):
         """Rows of kveval for a document of these tokens."""
         text = self.write(" ".join(map(str, ids)), "ids")
-        done = subprocess.run([KVEVAL, str(MODEL), "--ids", text, "--context", str(CONTEXT), "--score",
-                               str(SCORED), "-m", METHODS[protocol], "-b", "60%mem", "-q", "--protocol", protocol,
-                               "-o", self.path("rows.csv")],
+        done = subprocess.run([KVEVAL, str(model), "--ids", text, "--context", str(len(ids) - SCORED), "--score",
+                               str(SCORED), "-m", methods or METHODS[protocol], "-b", "60%mem", "-q", "--protocol",
+                               protocol, "-o", self.path("rows.csv")],
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         return kvbench.load_csv(self.path("rows.csv"))
@@ -38,6 +40,27 @@ class Divergence(PackageTest):
 
     def test_rows_of_streams_are_those_of_kveval(self):
         self.check("stream", {"ok", "infeasible", "skipped"})  # snapkv
+
+    @unittest.skipUnless(GEMMA.exists(), "there is no gemma3-270m; scripts/fetch-model --gemma fetches it")
+    def test_formats_round_sliding_windows_as_in_kveval(self):
+        """Of 15 layers beside three, so that KL is not that of the three."""
+        with kvbench.Trace(SAMPLE) as trace:
+            tokens = [token for prompt in trace.prompts.values() for token in prompt.tokens.tolist()]
+        ids, methods = tokens[:600 + SCORED], "h2o,q8_0,q4_0[hadamard=true]"
+        transformers.utils.logging.disable_progress_bar()
+        model = kvbench.load_model(str(GEMMA))
+        for protocol in "decode", "stream":
+            rows = kvbench.evaluate(model, {"ids": ids}, methods, "60%mem", context=600, score=SCORED,
+                                    per_document=False, protocol=protocol)
+            expected = self.evaluated(ids, protocol, GEMMA, methods)
+            self.assertEqual([row["compressed_layers"] for row in rows], [3, 18, 18])
+            for row, other in zip(rows, expected):
+                with self.subTest(row["method"], protocol=protocol):
+                    self.assertEqual({name: row[name] for name in SAME}, {name: other[name] for name in SAME})
+                    self.assertLess(abs(row["kl_mean"] - other["kl_mean"]),
+                                    (0.4 if "q" in row["method"] else 0.01) * other["kl_mean"])
+                    for name in ("total_bytes", "full_bytes") if "q" in row["method"] else ():
+                        self.assertAlmostEqual(row[name], other[name], delta=1e-6, msg=name)
 
     def check(self, protocol, statuses):
         with kvbench.Trace(SAMPLE) as trace:

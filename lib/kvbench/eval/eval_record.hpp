@@ -3,6 +3,7 @@
 // text.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
@@ -56,6 +57,12 @@ struct EvalRecord : replay::RowIdentity, replay::Costs {
   double residual = NAN;                           ///< of the layer; of rows over all layers: mean
   double seconds = 0;                              ///< mean over documents and seeds
 
+  /// Of the layers in which methods run, how many the method compressed: those with a sliding window, which only some
+  /// methods round, do not count, so that rows of all methods are compared.
+  Index common_layers() const {
+    const Index all = layer_count(settings.layers);
+    return all > 0 ? std::min(all, compressed_layers) : compressed_layers;
+  }
   const Estimate& of(Damage figure) const { return damage[index_of(figure)]; }
   Estimate& of(Damage figure) { return damage[index_of(figure)]; }
 };

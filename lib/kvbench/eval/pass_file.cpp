@@ -32,7 +32,7 @@ void visit(A& archive, eval::PassResult& v) {
 
 template <class A>
 void visit(A& archive, eval::EvaluatedDocument& v) {
-  archive(v.without_distant, v.layers);
+  archive(v.without_distant, v.layers, v.windowed);
 }
 
 }  // namespace kvbench::store
@@ -99,6 +99,7 @@ EvaluatedDocument PassFile::document(const std::string& key, const ScoredDocumen
     auto document = store::decode<EvaluatedDocument>(bytes);
     require(document.without_distant.size() == of.tokens, wrong_number);
     require(!document.layers.empty() && are_layers(document.layers, of.layers), wrong_layers);
+    require(are_layers(document.windowed, document.layers), wrong_layers);
     for (const ShortScore& score : document.without_distant) check_score(score.nll);
     return document;
   });

@@ -10,7 +10,8 @@ namespace kvbench::eval {
 /// What a document contributes beside its passes.
 struct EvaluatedDocument {
   std::vector<ShortScore> without_distant;
-  std::vector<int> layers;  ///< in which methods can run, ascending
+  std::vector<int> layers;    ///< in which methods can run, ascending
+  std::vector<int> windowed;  ///< those of them with a sliding window
 };
 
 /// What records must fit.

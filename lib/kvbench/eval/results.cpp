@@ -2,7 +2,9 @@
 #include <kvbench/eval/results.hpp>
 
 #include <algorithm>
+#include <locale>
 #include <span>
+#include <sstream>
 
 #include <fmt/ranges.h>
 
@@ -36,6 +38,20 @@ std::string layer_ranges(const std::vector<std::int64_t>& layers) {
     if (end > first + 1) out += fmt::format("-{}", layers[end - 1]);
   }
   return out;
+}
+
+Index layer_count(const std::string& ranges) {
+  Index count = 0;
+  std::istringstream parts(ranges);
+  for (std::string part; std::getline(parts, part, ',');) {
+    long first = 0, last = 0;
+    char dash = 0;
+    std::istringstream range(part);
+    range.imbue(std::locale::classic());
+    if (!(range >> first)) continue;
+    count += range >> dash >> last && last >= first && last < 1'000'000 ? last - first + 1 : 1;
+  }
+  return count;
 }
 
 std::string digest_of(const TaskDocument& document) {

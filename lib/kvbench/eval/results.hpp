@@ -81,7 +81,9 @@ struct EvalConfiguration {
 /// What the results of a run depend on beside model, documents and configurations. Rows that differ in it are not
 /// compared.
 struct EvalSettings {
-  std::string layers;  ///< in which methods run, as layer_ranges(); the others keep their full cache
+  /// In which methods run, as layer_ranges(). The others keep their full cache, but those with a sliding window where
+  /// the method rounds.
+  std::string layers;
   Index model_layers = 0;
   std::string weights;                         ///< "f32", or "file": as the model's file has them
   std::string kv_dtype;                        ///< element type of the cache
@@ -95,6 +97,8 @@ EvalSettings settings_of(const replay::ReplayRequest& request);
 
 /// Ascending numbers as "0-2,5".
 std::string layer_ranges(const std::vector<std::int64_t>& layers);
+/// The number of layers of such ranges. Text that is none counts as no layer.
+Index layer_count(const std::string& ranges);
 
 /// SHA-256 of the tokens of a document: the ids in decimal, separated by spaces, context and scored tokens on a line
 /// each. Its first 12 digits.

@@ -24,8 +24,9 @@ namespace kvbench::loop {
 class Stream {
  public:
   /// `caches` hold the context of so many tokens, and were made on `backend` for a budget in tokens.
+  /// `sinks`: as LayerArrays::sinks.
   Stream(const replay::WorkItem& item, bool observes, Index context, replay::OpenCaches caches,
-         std::unique_ptr<Backend> backend, Index budget);
+         std::unique_ptr<Backend> backend, Index budget, std::span<const float> sinks);
   ~Stream();
 
   /// Appends the last `count` of the tokens of `arrays`, and answers the last `count` of its queries. `outputs`
@@ -44,13 +45,15 @@ class Stream {
  private:
   Index append(Index count);
   methods::QueryBlock block(const LayerArrays& arrays, std::size_t h, Index begin, Index count, Index queries) const;
+  methods::AttentionState begin(std::size_t h, Index queries) const;
   std::vector<float> attend(std::size_t h, const methods::QueryBlock& queries, const methods::EntryTables& tables);
 
   std::unique_ptr<Backend> backend_;  ///< first: everything else refers to it
   std::vector<Index> kv_heads_;
   Session session_;
-  Index group_ = 1;
+  Index group_ = 1, window_ = 0;
   float scale_ = 1;
+  std::vector<float> sinks_;                         ///< of all query heads of the layer; empty: none
   std::vector<methods::GrowingRows> keys_, values_;  ///< by head, of all tokens
   std::vector<replay::HostEntries::RowsRead> read_;  ///< by head, of the last query
   Index budget_;
@@ -73,14 +76,15 @@ void add(methods::GrowingRows& rows, std::vector<float> more, Backend& backend) 
 }  // namespace
 
 Stream::Stream(const replay::WorkItem& item, bool observes, Index context, replay::OpenCaches caches,
-               std::unique_ptr<Backend> backend, Index budget)
+               std::unique_ptr<Backend> backend, Index budget, std::span<const float> sinks)
     : backend_(std::move(backend)),
       kv_heads_(item.kv_heads),
       session_(std::move(caches.caches), context, observes, *backend_),
+      sinks_(sinks.begin(), sinks.end()),
       read_(kv_heads_.size()),
       budget_(budget) {
   for (const replay::Head& head : caches.heads) {
-    group_ = head.group;
+    group_ = head.group, window_ = head.window;
     scale_ = head.tokens.scale;
     keys_.emplace_back(*backend_, head.tokens.keys.slice(0, context));
     values_.emplace_back(*backend_, head.tokens.values.slice(0, context));
@@ -138,11 +142,27 @@ methods::QueryBlock Stream::block(const LayerArrays& arrays, std::size_t h, Inde
   }
   const Index begins = session_.tokens() - count;
   std::vector<std::int32_t> positions = methods::token_range(begins, count);
-  std::vector<std::int32_t> last = methods::token_range(begins + 1, count);
+  std::vector<std::int32_t> first, last = methods::token_range(begins + 1, count);
+  for (const std::int32_t position : positions)
+    first.push_back(static_cast<std::int32_t>(replay::first_seen_by(position, window_)));
   return {.queries = backend_->adopt(std::move(rows), group_ * count, d),
           .positions = std::move(positions),
-          .first = backend_->adopt(std::vector<std::int32_t>(static_cast<std::size_t>(count), 0), count),
+          .first = backend_->adopt(std::move(first), count),
           .last = backend_->adopt(std::move(last), count)};
+}
+
+/// The softmax sums of a head before any token: a learned sink is an entry with the value 0.
+methods::AttentionState Stream::begin(std::size_t h, Index queries) const {
+  const Index rows = group_ * queries, dv = values_[h].rows().cols();
+  if (sinks_.empty()) return methods::empty_state(*backend_, rows, dv);
+  std::vector<float> logits;
+  for (Index g = 0; g < group_; ++g)
+    logits.insert(logits.end(), static_cast<std::size_t>(queries),
+                  sinks_[static_cast<std::size_t>(kv_heads_[h] * group_ + g)]);
+  methods::AttentionState state = methods::empty_state(*backend_, rows, dv);
+  backend_->fill(state.den, 1.0f);
+  state.max = backend_->adopt(std::move(logits), rows);
+  return state;
 }
 
 /// The outputs [G * m, dv] of a head.
@@ -152,15 +172,19 @@ std::vector<float> Stream::attend(std::size_t h, const methods::QueryBlock& quer
   const methods::HeadTokens tokens{keys_[h].rows().slice(0, end), values_[h].rows().slice(0, end), scale_, group_};
   const Index m = queries.size(), dv = tokens.values.cols();
   const replay::HostEntries entries(session_.checked(h, tokens), m);
-  read_[h] = entries.rows_read(group_, m - 1, 0, static_cast<std::int32_t>(end));
+  const auto first_seen = [&](Index position) {
+    return static_cast<std::int32_t>(replay::first_seen_by(position, window_));
+  };
+  read_[h] = entries.rows_read(group_, m - 1, first_seen(end - 1), static_cast<std::int32_t>(end));
   for (Index i = 0; i < m; ++i) {
     const auto seen = static_cast<std::int32_t>(end - m + 1 + i);
     for (Index g = 0; g < group_; ++g)
-      used_ += static_cast<double>(entries.count(g, i, 0, seen).all) / static_cast<double>(group_);
+      used_ += static_cast<double>(entries.count(g, i, first_seen(seen - 1), seen).all) / static_cast<double>(group_);
   }
   queries_ += static_cast<double>(m);
-  const methods::HostState answer =
-      session_.attend(h, tokens, queries, tables, methods::empty_state(*backend_, group_ * m, dv));
+  if (!sinks_.empty() && std::ranges::any_of(tables, [](const auto& table) { return table.range.present(); }))
+    throw Error("it clamps its outputs to the range of the values, outside of which a learned sink may move them");
+  const methods::HostState answer = session_.attend(h, tokens, queries, tables, begin(h, m));
   std::vector<float> out = answer.num;
   for (std::size_t i = 0; i < out.size(); ++i) out[i] /= answer.den[i / static_cast<std::size_t>(dv)];
   return out;
@@ -168,8 +192,9 @@ std::vector<float> Stream::attend(std::size_t h, const methods::QueryBlock& quer
 
 void Stream::add_bytes(methods::Element kv, replay::Bytes& sum) const {
   const std::vector<methods::Footprint> footprints = session_.footprint();
+  const Index tokens = window_ > 0 ? std::min(window_, session_.tokens()) : session_.tokens();
   for (std::size_t h = 0; h < footprints.size(); ++h)
-    sum += replay::account(footprints[h], kv, read_[h].retrieved, session_.tokens(), keys_[h].rows().cols(),
+    sum += replay::account(footprints[h], kv, read_[h].retrieved, tokens, keys_[h].rows().cols(),
                            values_[h].rows().cols(), read_[h].estimated);
 }
 
@@ -214,6 +239,9 @@ replay::OpenCaches Decoder::open(const replay::WorkItem& item, const LayerArrays
 
 void Decoder::compress(std::size_t layer, const LayerArrays& arrays) {
   check_arrays(document_, layer, arrays);
+  if (!arrays.sinks.empty() && std::ssize(arrays.sinks) != document_.num_query_heads)
+    throw Error("`sinks` has {} numbers instead of one for each of {} query heads", arrays.sinks.size(),
+                document_.num_query_heads);
   std::vector<const replay::WorkItem*> items;
   for (const replay::WorkItem& item : plan_.work_items) {
     if (item.layer == layer) items.push_back(&item);
@@ -225,7 +253,7 @@ void Decoder::compress(std::size_t layer, const LayerArrays& arrays) {
     replay::OpenCaches caches = open(*items[i], arrays, *backend, budget);
     const bool observes = caches.observes;
     streams[i] = std::make_unique<Stream>(*items[i], observes, plan_.prompts.front().context, std::move(caches),
-                                          std::move(backend), budget);
+                                          std::move(backend), budget, arrays.sinks);
   });
   layers_[layer] = std::move(streams);
 }

@@ -16,6 +16,9 @@ struct LayerArrays {
   std::span<const float> speculated;    ///< as `queries`; empty where the layer has none
   std::span<const double> column_sums;  ///< [query_heads, n + m]; empty where the layer has none
   std::span<const float> output = {};   ///< [query_heads, dv, columns] W_O; empty where the layer has none
+  /// [query_heads] learned sinks: logits without a token, which take part in each softmax; empty where there are none.
+  /// The Decoder alone knows them.
+  std::span<const float> sinks = {};
 };
 
 /// Throws Error where the arrays do not have the shapes that layer `layer` (index into PromptInfo::layers) of the

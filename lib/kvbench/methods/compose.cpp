@@ -159,6 +159,7 @@ MethodInfo compose(const MethodInfo& method, const MethodInfo& quantiser) {
   MethodInfo both = method;
   both.name = method.name + "+" + quantiser.name;
   both.rounds = true;
+  both.windowed = quantiser.windowed;
   both.engine = quantiser.engine;
   both.paper = method.paper + "; " + quantiser.paper;
   both.summary = method.summary + "; " + quantiser.summary;
@@ -197,10 +198,15 @@ MethodInfo compose(const MethodInfo& method, const MethodInfo& quantiser) {
     both.one_rule = [rule = quantiser.one_rule](const Params& params) { return rule(params.as<Parts>().other); };
   both.prepare = [=](std::span<const HeadPrompt> given, const Params& params, Backend& backend) -> MakeCaches {
     const Parts& parts = params.as<Parts>();
-    const std::vector<HeadPrompt> heads(given.begin(), given.end());
-    const MakeCaches make = method.prepare(heads, parts.method, backend);
     const Params& stored = parts.other;
     const std::size_t level = only_level(quantiser, stored);
+    const std::vector<HeadPrompt> heads(given.begin(), given.end());
+    if (heads.front().window > 0 && !method.windowed) {  // the method leaves such a layer as it is
+      return [level, make = quantiser.prepare(heads, stored, backend)](Index /*budget*/, std::uint32_t seed) {
+        return make(static_cast<Index>(level) + 1, seed);
+      };
+    }
+    const MakeCaches make = method.prepare(heads, parts.method, backend);
     if (retrieves) return tier_stored_by(quantiser, stored, level, make, heads, backend);
     return [=, &backend](Index budget, std::uint32_t seed) {
       return stored_by(quantiser, stored, level, seed, make(budget, seed), heads, backend);

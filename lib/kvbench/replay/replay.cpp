@@ -104,7 +104,8 @@ HeadResult empty_head(const trace::TraceInfo& trace, const ReplayPlan& plan, std
   return {.place = place,
           .layer = layer.layer,
           .positions = {std::ranges::lower_bound(layer.query_positions, prompt->context), layer.query_positions.end()},
-          .results = std::vector<ConfigurationResult>(plan.configurations.size())};
+          .results = std::vector<ConfigurationResult>(plan.configurations.size()),
+          .windowed = layer.window > 0};
 }
 
 void run_work_items(std::size_t count, const RunOptions& options, const ReplayHooks& hooks,

@@ -112,7 +112,7 @@ void visit(A& archive, replay::ConfigurationResult& v) {
 
 template <class A>
 void visit(A& archive, replay::HeadResult& v) {
-  archive(v.place.prompt, v.place.layer, v.place.kv_head, v.layer, v.positions);
+  archive(v.place.prompt, v.place.layer, v.place.kv_head, v.layer, v.positions, v.windowed);
 }
 
 template <class A>

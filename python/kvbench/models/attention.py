@@ -82,6 +82,11 @@ class Call:
         return f"layer {self.module.layer_idx}"
 
     @property
+    def sinks(self):
+        """Learned logits without a token, [q_heads], which take part in each softmax; None: there are none."""
+        return self.options.get("s_aux")
+
+    @property
     def softcap(self):
         return float(self.options.get("softcap") or 0)
 
@@ -143,8 +148,11 @@ def refuse_unknown(module, mask, scaling, options, done):
     where = f"layer {number} of this model cannot be {done}"
     if scaling is None:
         raise Error(f"{where}: it passes no `scaling` to its attention, so that the factor of its logits is unknown.")
-    if options.get("s_aux") is not None or getattr(module, "sinks", None) is not None:
+    sinks = options.get("s_aux")
+    if done == "recorded" and sinks is not None:
         raise Error(f"{where}: it has attention sinks, which take attention mass without a token.")
+    if getattr(module, "sinks", None) is not sinks:
+        raise Error(f"{where}: it has attention sinks that it does not pass to its attention.")
     if options.get("position_bias") is not None:
         raise Error(f"{where}: a position bias is added to its logits.")
     if options.get("is_causal") is False or getattr(module, "is_causal", True) is False:

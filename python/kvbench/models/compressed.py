@@ -69,18 +69,21 @@ class Compression:
         self.whole = collections.Counter()  # contexts that stayed whole, by the reason
         self._keep_whole = whole  # statuses of contexts that stay whole
         self._numbers = self._found.compressible  # where methods run
-        self._chosen = self._numbers if layers is None else self._chosen_of(layers)  # those in which this one does
         sharing = [fact for fact in self._found.layers.values()
                    if fact.owner != fact.layer and fact.owner in self._numbers]
         if sharing:
             raise Error(f"{self._name} cannot be compressed: layer {sharing[0].layer} attends to the cache of layer "
                         f"{sharing[0].owner}, and a method would have to serve the queries of both.")
         self._scored = Scored(model, method, self._found, self._numbers, seed) if is_scored(method) else None
+        self._choice = self._scored.choice if self._scored else chosen(method)
+        self._windows = self._found.windows if self._choice.rounds_windows or self._choice.name == "exact" else {}
+        without, self._numbers = self._numbers, sorted([*self._numbers, *self._windows])
+        self._chosen = self._chosen_of(layers) if layers is not None else \
+            self._numbers if self._choice.rounds_windows else without  # those in which this one does
         require(not self._scored or self._chosen == self._numbers, "compressed()",
                 f"{method} compares the tokens of all layers; leave layers out, or give another method.")
         require(not self._scored or not self.streams, "compressed()",
                 f"{method} scores a whole context, and protocol='stream' has none; give another method.")
-        self._choice = self._scored.choice if self._scored else chosen(method)
         self.method = method if isinstance(method, str) else self._choice.name
         self._layouts = {number: self._layout_of(number, rope_layout) for number in self._numbers}
         self._sequences = weakref.WeakKeyDictionary()  # by cache: its layers by number
@@ -102,6 +105,10 @@ class Compression:
             raise Error(f"compressed(): methods do not run in layer {number} of {self._name}, but in "
                         f"{', '.join(map(str, self._numbers)) or 'none'}; give other layers.")
         return sorted(given)
+
+    def window(self, number):
+        """Length of the sliding window of a layer in which the method runs; 0: it has none."""
+        return self._windows.get(number, 0)
 
     def begin(self, cache, layers, tokens):
         """The sequence of a cache begins with these tokens, which another Compression of the model has read: `layers`,
@@ -155,7 +162,7 @@ class Compression:
             num_query_heads=len(call.query), num_kv_heads=len(call.key), head_dim=call.key.shape[2],
             value_dim=call.value.shape[2], rope_type=rotation.type,
             rope_layout=self._layouts[number] or rotation.layout, context=context, known=known, observed=observed,
-            layers=[LayerFacts(other, call.scale, rotation.theta) for other in self._numbers])
+            layers=[LayerFacts(other, call.scale, rotation.theta, self.window(other)) for other in self._numbers])
         if self.budget.isdigit() and int(self.budget) > context:
             status, reason = "infeasible", f"the budget of {self.budget} tokens is larger than the context of {context}"
         else:
@@ -210,22 +217,22 @@ class Compression:
         cache, positions = self._given.pop((thread, call.module), (None, None))
         sequence = self._present = self._single.setdefault(thread, {}) if cache is None else \
             self._sequences.setdefault(cache, {})
-        t, n = call.query.shape[1], call.key.shape[1]
+        t, held = call.query.shape[1], call.key.shape[1] - call.query.shape[1]
         if has_fixed_length(cache, number):
             raise Error(f"layer {number}: its cache has a fixed length (StaticCache), of which kvbench does not see "
                         "how much is in use; leave cache_implementation out, or give a DynamicCache.")
         layer = sequence.get(number)
-        if t == n:
+        if held == 0:
             layer = sequence[number] = Layer(self, number)
-        elif layer is None or layer.tokens != n - t:
-            held = 0 if layer is None else layer.tokens
-            raise Error(f"layer {number}: the cache holds {n - t} tokens before these {t}, but {held} were seen inside "
+        elif layer is None or held not in layer.held():
+            seen = 0 if layer is None else layer.tokens
+            raise Error(f"layer {number}: the cache holds {held} tokens before these {t}, but {seen} were seen inside "
                         "compressed(); begin each sequence inside it, and change, copy or reorder no cache (beam "
                         "search, assisted decoding).")
-        check_mask(call)
+        check_mask(call, self.window(number))
         if self._scored and number == self._numbers[0]:
             self._scored.read(layer, t)
-        return self._answer(sequence, call, t, n, positions)
+        return self._answer(sequence, call, t, layer.tokens + t, positions)
 
     def _answer(self, sequence, call, t, n, positions):
         """Of the tokens of a call, those of the context are answered exactly, the others by the compressed cache. A
@@ -246,8 +253,8 @@ class Compression:
         if rest >= t:
             return layer.decode(call, sequence)
         first = t - rest
-        output = layer.prefill(replace(call, query=call.query[:, :first], key=call.key[:, :n - rest],
-                                       value=call.value[:, :n - rest]))
+        output = layer.prefill(replace(call, query=call.query[:, :first], key=call.key[:, :-rest],
+                                       value=call.value[:, :-rest]))
         return torch.cat([output, layer.decode(replace(call, query=call.query[:, first:]), sequence)])
 
     def context_of(self, layer, t):
@@ -260,19 +267,21 @@ class Compression:
         return context
 
 
-def check_mask(call):
-    """Raises Error unless each query of the call sees all tokens up to its own."""
+def check_mask(call, window=0):
+    """Raises Error unless each query of the call sees all tokens up to its own, or the last `window` (0: all) of
+    them."""
     t, n = call.query.shape[1], call.key.shape[1]
     block = max(1, 2**24 // n)
     for first in range(0, t, block):
         last = min(t, first + block)
         seen = call.mask.rows(first, last, n)
-        expected = torch.arange(n, device=seen.device) <= torch.arange(n - t + first, n - t + last,
-                                                                       device=seen.device)[:, None]
+        own, token = torch.arange(n - t + first, n - t + last, device=seen.device)[:, None], \
+            torch.arange(n, device=seen.device)
+        expected = (token <= own) & (token > own - (window or n))
         if not torch.equal(seen, expected):
             raise Error(f"layer {call.module.layer_idx}: its mask hides tokens from later ones, or shows later ones "
-                        "(padding, several sequences in one, or a mask of your own), and its cache has no window; give "
-                        "one sequence without padding at a time.")
+                        "(padding, several sequences in one, or a mask of your own), and its cache has no such "
+                        "window; give one sequence without padding at a time.")
 
 
 @contextlib.contextmanager
@@ -299,7 +308,8 @@ def compressed(model: Any, method: Any = "snapkv", budget: Any = "25%mem", *, se
     The first call of the model for a sequence computes its context exactly, as deployments do, and compresses it; all
     later tokens are decoded from the compressed cache, layer by layer. Sequences are told apart by their caches.
 
-    Layers with a sliding window or capped logits stay as they are (``run.layers`` are the others). One sequence at a
+    Layers with capped logits stay as they are, and so do those with a sliding window, unless the method rounds:
+    of these it drops no token (``run.layers`` are the layers in which it runs). One sequence at a
     time, without gradients, in float32 on the host; weights and other activations stay where the model has them.
 
     Parameters

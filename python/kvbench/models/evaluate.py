@@ -80,9 +80,10 @@ class Evaluation:
                 f"{type(model).__name__} was trained on {longest}.")
         self.model, self.context, self.score = model, context, score
         self._found, self._passes = examination(model), Passes(model, rope_layout, threads, protocol=protocol)
-        layers = self._compression("exact", "100%").layers
-        require(layers, where, f"every layer of {type(model).__name__} has a sliding window or capped logits, and "
-                "methods run in neither.")
+        self._compression("exact", "100%")  # refuses what compressed() does
+        layers = self._found.compressible or sorted(self._found.windows)
+        require(layers, where, f"every layer of {type(model).__name__} has capped logits, or a mask that is no sliding "
+                "window, and methods run in neither.")
         name = name or os.path.basename(os.path.normpath(model.config._name_or_path or type(model).__name__))
         weights = next((short for short, dtype in TYPES.items() if dtype == model.dtype), str(model.dtype))
         self._table = _core().Evaluation(os.fspath(output), name, sha256 or digest_of(model), text, context, weights,
@@ -101,7 +102,10 @@ class Evaluation:
     def _add(self, given, label, params, seeded):
         layout = why_not = ""
         try:
-            layout = self._compression(*given).rope_layout
+            run = self._compression(*given)
+            layout = run.rope_layout
+            if not run.layers:
+                why_not = "every layer has a sliding window, where only methods that round run"
         except Error as refusal:
             why_not = str(refusal)
         if self._table.add_configuration(label, params, given[1], seeded, given[2], layout):

@@ -3,6 +3,7 @@
 softcap and mask, and how they rotate queries and keys. kvbench-dump-hf and kvbench.compressed() ask here alone."""
 
 import contextlib
+import functools
 import threading
 from dataclasses import dataclass, replace
 
@@ -39,6 +40,7 @@ class Facts:
     can_unrotate: bool
     latent: bool  # Call.latent
     windowed: bool  # whether its mask hides early tokens somewhere within the lengths of the model's training
+    far: int  # the last of these lengths
 
     @property
     def layer(self):
@@ -47,6 +49,15 @@ class Facts:
     def window_at(self, num_tokens, what):
         """Length of the sliding window for a prompt of so many tokens, as window_of()."""
         return window_of(self.mask, num_tokens, f"layer {self.layer} of this model cannot be {what}")
+
+    @property
+    def far_window(self):
+        """Length of the sliding window within the lengths of the model's training; 0: its mask is another one."""
+        seen = int(self.mask.rows(self.far - 1, self.far, self.far).sum())
+        try:
+            return window_of(self.mask, min(self.far, 2 * seen + 1), "")
+        except Error:
+            return 0
 
 
 def numbers(tensor):
@@ -232,7 +243,8 @@ class Examination:
         self.layers[layer] = Facts(module, shape, call.scale, call.softcap, call.mask,
                                    self._rotation(module, args, kwargs, owner, shape[3] if call.latent else 0), owner,
                                    unrotated(kwargs) is not None, call.latent,
-                                   not bool(call.mask.rows(self._far - 1, self._far, call.key.shape[1]).all()))
+                                   not bool(call.mask.rows(self._far - 1, self._far, call.key.shape[1]).all()),
+                                   self._far)
 
     def _order_layers_without_rotation(self):
         """Converters permute the channels of all layers alike: llama.cpp's also those that SmolLM3 does not rotate."""
@@ -277,6 +289,15 @@ class Examination:
     def compressible(self):
         """Numbers of the layers with a cache of their own, no window and no softcap: where methods run."""
         return [layer for layer in self.caches if not self.layers[layer].windowed and not self.layers[layer].softcap]
+
+    @functools.cached_property
+    def windows(self):
+        """Lengths of sliding windows by the numbers of their layers, where these have a cache of their own, which no
+        other attends to, and no softcap: methods that round run in them, too."""
+        shared = {fact.owner for fact in self.layers.values() if fact.owner != fact.layer}
+        found = {layer: self.layers[layer].far_window for layer in self.caches
+                 if self.layers[layer].windowed and not self.layers[layer].softcap and layer not in shared}
+        return {layer: window for layer, window in found.items() if window}
 
     @property
     def caches(self):

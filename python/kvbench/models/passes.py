@@ -10,6 +10,7 @@ import torch
 from .attention import Interface
 from .compressed import Compression, running
 from .continued import cache_name
+from .examination import examination
 from .measure import TOLERANCE, body_of
 
 NO_MEMORY = (MemoryError, torch.OutOfMemoryError)
@@ -62,7 +63,9 @@ class Passes:
             return self.logits(context + scored, len(scored)), None
 
     def _continued(self, context, scored):
-        run = self.compression("exact", "100%", 0, len(context), len(scored))
+        found = examination(self._model)
+        layers = [*found.compressible, *found.windows]
+        run = self.compression("exact", "100%", 0, len(context), len(scored), layers or None)
         with running(self._model, run, self._pulse):
             body = body_of(self._model)
             given = torch.tensor([context], device=self._model.device)

@@ -17,6 +17,7 @@ class LayerFacts:
     number: int
     scale: float
     rope_theta: float
+    window: int  # 0: none
 
 
 @dataclass
@@ -56,6 +57,7 @@ class Layer:
         self._next = None  # position behind the last token, where the model's code gives it to its attention
         self.start = 0  # position of the first token
         self.ids, self.scored = [], None  # of the first layer, where a method needs them: tokens, scores of a context
+        self._stored = None  # keys and values of the context, where the model's cache drops those behind a window
         self.outputs = None  # [rows, q_heads, dv] of the last tokens of the context, until it is compressed
         self.decoder = self._index = self._sums = self._observed = None
 
@@ -76,6 +78,11 @@ class Layer:
             self.start = first
         self._next = last + 1
 
+    def held(self):
+        """How many tokens the model's cache may hold: all, or the last that the window of a next query reaches."""
+        window = self._compression.window(self._number)
+        return self.tokens, min(self.tokens, window - 1) if window else self.tokens
+
     def of(self, compression, tokens):
         """The same context for another Compression. Nothing is decoded yet."""
         made = copy.copy(self)
@@ -84,12 +91,13 @@ class Layer:
 
     def prefill(self, call):
         """The exact output of a part of the context, which is remembered as far as methods may see it."""
-        heads, _, d = call.query.shape
-        n, device = call.key.shape[1], call.query.device
+        heads, t, d = call.query.shape
+        n, device = self.tokens + t, call.query.device
+        dropped = n - call.key.shape[1]
         sums = torch.zeros(heads, n, dtype=torch.float64, device=device)
 
         def add(first, output, weights):
-            sums[:, :weights.shape[2]] += weights.double().sum(1)
+            sums[:, dropped:dropped + weights.shape[2]] += weights.double().sum(1)
         output = call.run(add)
         if self._sums is None:
             self._observed = torch.empty(heads, 0, d, dtype=call.query.dtype, device=device)
@@ -97,6 +105,8 @@ class Layer:
         else:
             sums[:, :self._sums.shape[1]] += self._sums
         self._sums = sums
+        if self._compression.window(self._number):
+            self._stored = self._all(call, t)
         self._observed = torch.cat([self._observed, call.query.detach()], 1)[:, -OBSERVED:].clone()
         self.outputs = torch.cat([self.outputs, output.detach()])[-OBSERVED:].clone()
         self.tokens = n
@@ -117,6 +127,13 @@ class Layer:
         exact = replace(call, mask=call.mask[:, :, -count:]).run()
         return torch.lerp(exact.float(), output.float(), self._compression.inject_scale).to(exact)
 
+    def _all(self, call, count):
+        """The keys and values of all tokens, of which a call has brought the last `count`."""
+        given = call.key.detach(), call.value.detach()
+        if call.key.shape[1] == self.tokens + count:
+            return given
+        return tuple(torch.cat([before, rows[:, -count:]], 1) for before, rows in zip(self._stored, given))
+
     def _ordered(self, tensor):
         return self._compression.ordered(self._number, tensor, self.start)
 
@@ -132,9 +149,10 @@ class Layer:
         sums = np.zeros((len(queries), self.tokens + known))
         if self._sums is not None:
             sums[:, :self.tokens] = self._sums.cpu().numpy()
-        arrays = (self._ordered(continued(call.key, known - count)), array(continued(call.value, known - count)),
-                  self._ordered(queries), sums)
+        keys, values = self._all(call, count)
+        arrays = (self._ordered(continued(keys, known - count)), array(continued(values, known - count)),
+                  self._ordered(queries), sums, np.zeros(0, np.float32) if call.sinks is None else array(call.sinks))
         self.decoder, self._index = self._compression.compressed_by(
             self._number, sequence, call, arrays, context, self.tokens + known - context,
             context if seen is None else seen.shape[1])
-        self._observed = self._sums = self.outputs = None
+        self._observed = self._sums = self.outputs = self._stored = None

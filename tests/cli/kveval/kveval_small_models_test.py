@@ -81,9 +81,44 @@ def test_a_forward_pass_in_numpy_with_compressed_caches(folder):
         assert abs(result["metrics"][:, metric].mean() - number(row, "rel_err_mean")) < 1e-6
 
 
-def test_window_layers_stay_exact(folder):
-    model = tiny.write(folder / "m.gguf", "gemma3", tiny.GEMMA | tiny.QK_NORMS, 6,
-                       {"attention.sliding_window": 16, "rope.freq_base": 1e6, "rope.freq_base_swa": 1e4})
+def windowed_model(folder):
+    """Layer 5 of 6 sees all tokens, the others the last 16."""
+    return tiny.write(folder / "m.gguf", "gemma3", tiny.GEMMA | tiny.QK_NORMS, 6,
+                      {"attention.sliding_window": 16, "rope.freq_base": 1e6, "rope.freq_base_swa": 1e4})
+
+
+def test_formats_round_window_layers_too(folder):
+    model, q8_0 = windowed_model(folder), (1 + 2 / 32) / 2
+    flags = ["--ids", ids_file(folder), "--context", 80, "--score", 16, "--budget", "100%mem", "--no-f32"]
+    for protocol in "decode", "stream":
+        table = evaluate(*flags, "--method", "q8_0,q4_0,sink,sink+q8_0", "--protocol", protocol, "--per-layer",
+                         model=model)
+        rows = {row["method"]: row for row in table if row["layer"] == "all"}
+        assert {row["status"] for row in rows.values()} == {"ok"}, rows
+        assert {row["method_layers"] for row in rows.values()} == {"5"}, rows
+        compressed = {method: int(row["compressed_layers"]) for method, row in rows.items()}
+        assert compressed == {"q8_0": 6, "q4_0": 6, "sink": 1, "sink+q8_0": 6}, compressed
+        full = (5 * 16 + 96) / 6 * 2 * 2 * tiny.D   # of a kv head: in five layers the tokens of the window
+        assert abs(number(rows["q8_0"], "full_bytes") - full) < 1e-6, (rows["q8_0"], full)
+        assert abs(number(rows["q8_0"], "total_bytes") - q8_0 * full) < 1e-6, (rows["q8_0"], q8_0 * full)
+        assert number(rows["sink"], "full_bytes") == 96 * 2 * 2 * tiny.D, rows["sink"]
+        errors = {row["layer"]: number(row, "rel_err_mean") for row in table if row["method"] == "q8_0"}
+        assert all(0 < error < 0.02 for error in errors.values()) and len(errors) == 7, errors
+        assert number(rows["q8_0"], "kl_mean") < number(rows["q4_0"], "kl_mean") / 10, rows
+        [one] = evaluate(*flags, "--method", "q4_0", "--protocol", protocol, "--layers", 5, model=model)
+        assert number(one, "kl_mean") < 0.9 * number(rows["q4_0"], "kl_mean"), (one, rows["q4_0"])
+
+
+def test_a_model_all_of_whose_layers_have_a_window(folder):
+    model = windowed_model(folder)
+    table = evaluate("--ids", ids_file(folder), "--context", 80, "--score", 16, "--budget", "100%mem", "--no-f32",
+                     "--method", "q8_0,sink", "--layers", "0-4", model=model)
+    assert [(row["status"], row["method_layers"]) for row in table] == [("ok", "0-4"), ("skipped", "0-4")], table
+    assert "only methods that round run" in table[1]["reason"], table
+
+
+def test_methods_that_evict_leave_window_layers_exact(folder):
+    model = windowed_model(folder)
     table = evaluate("--ids", ids_file(folder), *SMALL, model=model)
     assert [r["layer"] for r in table] == ["all", "5"], table
     assert table[0]["status"] == "ok" and number(table[0], "kl_mean") > 1e-6, table

@@ -114,8 +114,8 @@ TEST_CASE("the row exact shows a fault of the exact pass, which an answer from i
     CHECK(std::abs(scaled.result.raw->output[k] - scaled.pass[k]) < 1e-5f);
 }
 
-// Of two layers one has another scale and a window, which the fp64 recomputation must take from the same layer.
-TEST_CASE("the row exact is at the noise floor in each of several layers that differ") {
+/// Replays a method where layer 1 has another scale than layer 0, and a window of 9 tokens.
+ReplayResults replay_with_window(const char* method, ReplayRequest request) {
   const SmallTrace trace;
   trace::TraceInfo info = trace.reader().info();
   info.prompts[0].layers[1].scale *= 2;
@@ -128,9 +128,29 @@ TEST_CASE("the row exact is at the noise floor in each of several layers that di
         writer.write_rows(p, l, array, head, 0, trace.reader().read_head(prompt, prompt.layers[l], array, head));
       });
   writer.commit();
-  const trace::Reader layers(folder / "layers.h5");
-  const ReplayResults results = replay::replay(layers, request_of({&find_method("exact")}, 5), serial);
+  request.methods = request_of({&find_method(method)}, 5).methods;
+  ReplayResults results = replay::replay(trace::Reader(folder / "layers.h5"), request, serial);
   REQUIRE(results.heads.size() == 4);
+  return results;
+}
+
+// A format that answered from tokens behind the window would be as far from exact attention as these are.
+TEST_CASE("a format answers from the last tokens of a sliding window, and holds no others") {
+  ReplayRequest request = request_of({}, 5);
+  request.budgets = {Budget::parse("100%mem")};
+  for (const HeadResult& head : replay_with_window("int8", request).heads) {
+    const ConfigurationResult& result = head.results[0];
+    REQUIRE_MESSAGE(result.status == Status::ok, result.reason);
+    CHECK(mean_error(result) < 0.02);
+    CHECK(head.windowed == (head.layer != 0));
+    if (head.windowed) CHECK(result.bytes.full == 9 * 2 * (8 + 6));
+    CHECK(result.bytes.of(CostKind::memory) < 0.8 * result.bytes.full);
+  }
+}
+
+// Of two layers one has another scale and a window, which the fp64 recomputation must take from the same layer.
+TEST_CASE("the row exact is at the noise floor in each of several layers that differ") {
+  const ReplayResults results = replay_with_window("exact", request_of({}, 5));
   for (const HeadResult& head : results.heads) {
     REQUIRE_MESSAGE(head.results[0].status == Status::ok, head.results[0].reason);
     CHECK(mean_error(head.results[0]) < 1e-6);

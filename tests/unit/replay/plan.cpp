@@ -188,8 +188,10 @@ TEST_CASE("layers with a sliding window or a softcap count neither in budgets no
   CHECK(std::ranges::count(some[0].can, "int4") == 1);
   trace.prompts[0].layers[1].window = 512;
   CHECK(contains(runnable_methods(trace)[0].error, "every layer has a sliding window"));
-  const MethodChoice int4 = {&find_method("int4"), find_method("int4").bind({})};
+  const MethodChoice h2o = {&find_method("h2o"), find_method("h2o").bind({})};
   CHECK(contains(
-      message_of<Unavailable>([&] { check_available(int4, trace.prompts[0].layers[0], plan.prompts[0], true); }),
+      message_of<Unavailable>([&] { check_available(h2o, trace.prompts[0].layers[0], plan.prompts[0], true); }),
       "layer 0 has a sliding window of 512 tokens, which bounds its cache"));
+  const MethodChoice int4 = {&find_method("int4"), find_method("int4").bind({})};  // which drops no token
+  CHECK_NOTHROW(check_available(int4, trace.prompts[0].layers[0], plan.prompts[0], true));
 }

@@ -239,6 +239,17 @@ TEST_CASE("a skipped part is left out and named") {
   CHECK(rows[5].reason == few_queries);
 }
 
+// Layers 0 and 1 have two kv heads each; only methods that keep every token run in the one with a window.
+TEST_CASE("rows over all layers summarise a method where all methods run, without sliding windows") {
+  Results t;
+  for (std::size_t h = 0; h < 2; ++h) t.results.heads[h].windowed = true;
+  const std::vector<Record> rows = t.rows(Grain::layer);
+  CHECK(rows[1].status == Status::ok);
+  CHECK(rel_err(rows[1]).mean == Approx(250 + 20 + 1.5));  // as where layer 0 is skipped
+  CHECK(rows[1].compressed_layers == std::vector<std::int64_t>{1});
+  CHECK(rows[3].status == Status::ok);  // of the layer alone
+}
+
 TEST_CASE("a row that is infeasible in some parts and skipped in the others is infeasible") {
   Results t;
   for (std::size_t h = 0; h < 4; ++h) {

@@ -178,6 +178,8 @@ struct MethodInfo {
 
   Quantiser quantiser;  ///< its functions are absent in methods of other kinds
 
+  /// Whether it also runs in the layers with a sliding window of a model in use, of which it drops no token.
+  bool rounds_windows() const { return rounds && windowed; }
   bool calibrates() const { return calibrates_on != CalibratesOn::nothing; }
   bool depends_on_seed(const Params& settings) const { return seeded && (!draws || draws(settings)); }
   /// Whether each layer has a budget of its own, which plan() assigns.

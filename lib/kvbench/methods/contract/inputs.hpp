@@ -38,7 +38,7 @@ struct HeadPrompt {
   Index depth = 0;               ///< index of this layer among them
   Index num_kv_heads = 1;        ///< of the layer
   Index group = 1;               ///< G, query heads that share this kv head
-  Index window = 0;              ///< sliding window of the layer, 0 = none
+  Index window = 0;              ///< sliding window of the layer, 0 = none; a cache holds so many tokens at most
   float scale = 1;               ///< logits are scale * <q, k>
   Buffer<const float> keys;      ///< [n, d] after RoPE
   Buffer<const float> values;    ///< [n, dv]

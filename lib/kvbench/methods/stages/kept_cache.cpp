@@ -44,6 +44,7 @@ KeptCache::KeptCache(Backend& backend, const HeadPrompt& head, KeptTokens kept)
       d_(head.keys.cols()),
       dv_(head.values.cols()),
       context_tokens_(head.tokens()),
+      window_(head.window),
       ragged_(kept.ragged),
       fixed_(kept.fixed),
       notes_(std::move(kept.notes)) {
@@ -71,8 +72,8 @@ EntryTables KeptCache::entries(const QueryBlock&) const {
 
 Footprint KeptCache::footprint() const {
   // With a selection per query head, every query head stores the decoded tokens.
-  const Index rows = held_ + appended_ * (context_.per_head ? context_.ids.rows() : 1);
-  Footprint arrays = kept_footprint(rows, d_, dv_);
+  const Index selections = context_.per_head ? context_.ids.rows() : 1, rows = held_ + appended_ * selections;
+  Footprint arrays = kept_footprint(window_ > 0 ? std::min(rows, window_ * selections) : rows, d_, dv_);
   if (context_.weight_num.present()) {
     arrays.push_back(
         {.name = "weights", .element = Element::f32, .rows = held_, .cols = weights_, .content = Content::meta});

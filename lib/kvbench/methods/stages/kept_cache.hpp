@@ -37,7 +37,7 @@ class KeptCache : public CompressedCache {
  private:
   Backend& backend_;
   EntryTable context_;
-  Index d_, dv_, context_tokens_;
+  Index d_, dv_, context_tokens_, window_;
   Index held_ = 0;  ///< slots in use, over all rows
   Index appended_ = 0;
   Index weights_ = 1;  ///< weights stored per token, if any: one for both sums, or one for each

@@ -81,6 +81,7 @@ MethodInfo quantiser_row(MethodInfo info) {
   info.kind = Kind::quantisation;
   info.rounds = true;
   info.streaming = true;
+  info.windowed = true;
   const std::string& compress = info.complexity.compress.text;
   info.complexity = {
       {compress.empty() ? "O(n (d + dv))" : compress, 1}, {"O(n (d + dv))", 1}, {"n (d + dv) bits / 16", 1}};

@@ -12,14 +12,25 @@
 namespace kvbench::methods {
 namespace {
 
+/// The rows of a selection that a deployment holds: in a layer with a sliding window the last ones.
+struct HeldRows {
+  Index held, context;
+  HeldRows(const Selection& selection, Index window)
+      : held(window > 0 ? std::min(window, selection.held()) : selection.held()),
+        context(std::max<Index>(0, selection.context() - (selection.held() - held))) {}
+};
+
 /// Adds what a codec holds beside the rows that it has encoded.
-void add_extras_of(const Codec* codec, const std::vector<Selection>& selections, Content content, Footprint& out) {
+void add_extras_of(const Codec* codec, const std::vector<Selection>& selections, Index window, Content content,
+                   Footprint& out) {
   if (codec == nullptr) return;
   std::vector<std::int32_t> tokens;
   for (const Selection& selection : selections) {
+    const HeldRows rows(selection, window);
     const auto before = std::ssize(tokens);
     for (const StoredSlots& part : selection.parts) tokens.insert(tokens.end(), part.ids.begin(), part.ids.end());
-    tokens.resize(static_cast<std::size_t>(before + codec->encoded(selection.context(), selection.held())));
+    tokens.erase(tokens.begin() + before, tokens.begin() + before + selection.held() - rows.held);
+    tokens.resize(static_cast<std::size_t>(before + codec->encoded(rows.context, rows.held)));
   }
   add_extras(*codec, tokens, content, Tier::fast, out);
 }
@@ -32,6 +43,7 @@ class RoundedHead {
         codecs_(std::move(codecs)),
         tokens_(head.tokens()),
         group_(head.group),
+        window_(head.window),
         shared_values_(head.values_in_keys ? head.values.cols() : 0),
         keys_(backend, head.keys),
         values_(backend, head.values),
@@ -89,9 +101,9 @@ class RoundedHead {
     Index exact_keys = 0, exact_values = 0;
     const std::vector<Selection> selections = selections_of(tables, scope_of(tables, group_), tokens_, *backend_);
     for (const Selection& selection : selections) {
-      const Index context = selection.context(), held = selection.held();
-      if (codecs_.keys) exact_keys += held - codecs_.keys->encoded(context, held);
-      if (codecs_.values) exact_values += held - codecs_.values->encoded(context, held);
+      const HeldRows rows(selection, window_);
+      if (codecs_.keys) exact_keys += rows.held - codecs_.keys->encoded(rows.context, rows.held);
+      if (codecs_.values) exact_values += rows.held - codecs_.values->encoded(rows.context, rows.held);
     }
     Footprint out;
     for (const FootprintArray& array : arrays) {
@@ -104,8 +116,8 @@ class RoundedHead {
       else
         add_encoded(array, *codec, array.content == Content::keys ? exact_keys : exact_values, out);
     }
-    add_extras_of(codecs_.keys.get(), selections, Content::keys, out);
-    add_extras_of(codecs_.values.get(), selections, Content::values, out);
+    add_extras_of(codecs_.keys.get(), selections, window_, Content::keys, out);
+    add_extras_of(codecs_.values.get(), selections, window_, Content::values, out);
     return out;
   }
 
@@ -195,7 +207,7 @@ class RoundedHead {
 
   Backend* backend_;
   Codecs codecs_;
-  Index tokens_, group_;
+  Index tokens_, group_, window_;
   Index shared_values_;        ///< channels of the keys that are the values; 0: none
   GrowingRows keys_, values_;  ///< of all tokens so far, exact
   Stored stored_keys_, stored_values_;

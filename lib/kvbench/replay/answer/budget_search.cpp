@@ -81,7 +81,14 @@ BudgetSearch::BudgetSearch(const WorkItemTask& task, const LayerChoice& choice, 
       heads_(heads),
       backend_(backend),
       own_(task, choice.method, backend),
-      options_(std::move(options)) {}
+      options_(std::move(options)) {
+  if (heads.front().window == 0 || !choice_.info->rounds_windows()) return;
+  unlimited_.assign(heads.begin(), heads.end());
+  unlimited_views_.assign(prompts.begin(), prompts.end());
+  for (Head& head : unlimited_) head.window = 0;
+  for (methods::HeadPrompt& prompt : unlimited_views_) prompt.window = 0;
+  heads_ = unlimited_, prompts_ = unlimited_views_;
+}
 
 void BudgetSearch::check_stop() const {
   if (task_.stop != nullptr && task_.stop->load()) throw Interrupted();
@@ -106,7 +113,8 @@ std::string BudgetSearch::key_of(CostKind cost, Index budget) const {
 
 std::optional<double> BudgetSearch::shared_cost(Index budget) const {
   const std::optional<CostKind> cost = budget_.cost();
-  return cost && !whole(layer_) && shares(*cost) ? task_.costs->find(key_of(*cost, budget)) : std::nullopt;
+  return cost && !whole(layer_) && shares(*cost) && unlimited_.empty() ? task_.costs->find(key_of(*cost, budget))
+                                                                       : std::nullopt;
 }
 
 /// The cost of the caches of this budget, which make() makes where it is not shared. Otherwise a search has caches of
@@ -118,6 +126,13 @@ double BudgetSearch::cost_of(CostKind cost, Index budget, const std::function<me
     if (!make_) make_ = choice_.info->prepare(prompts_, choice_.params, backend_);
     return cost_share(cost, make_(budget, seed_), options_, outside_, heads_, backend_);
   });
+}
+
+/// What makes the caches of which costs are the mean.
+const methods::MakeCaches& BudgetSearch::maker(const PreparedMethod& method) const {
+  if (unlimited_.empty()) return method.make;
+  if (!make_) make_ = choice_.info->prepare(prompts_, choice_.params, backend_);
+  return make_;
 }
 
 /// The mean cost over the layers that are replayed, each at its own part of the budget, computed on the heads of this
@@ -133,7 +148,7 @@ double BudgetSearch::cost_at(CostKind cost, Index tokens, const PreparedMethod& 
       layers[own_.in_layer(tokens, layer)] += 1;
   }
   for (const auto& [own, count] : layers)
-    total += count * cost_of(cost, own, [&, own = own] { return method.make(own, seed_); });
+    total += count * cost_of(cost, own, [&, own = own] { return maker(method)(own, seed_); });
   return total / static_cast<double>(layers_.size());
 }
 

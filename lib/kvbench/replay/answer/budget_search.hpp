@@ -44,8 +44,9 @@ class BudgetSearch {
 
   /// The tokens of a budget that limits a cost, protected tokens included. Throws methods::Infeasible where none fit.
   Index tokens(const PreparedMethod& method) const;
-  /// The level of a quantiser, from 1, that the budget allows. Throws methods::Infeasible where none fits, and for
-  /// budgets in tokens, which say nothing to a method that keeps every token.
+  /// The level of a quantiser, from 1, that the budget allows: in a layer with a sliding window that of the others.
+  /// Throws methods::Infeasible where none fits, and for budgets in tokens, which say nothing to a method that keeps
+  /// every token.
   Index level() const;
 
   /// The cost of the caches of this budget that was found on any work item of the same shape. Absent where it was
@@ -59,6 +60,7 @@ class BudgetSearch {
   bool shares(CostKind cost) const;
   std::string key_of(CostKind cost, Index budget) const;
   double cost_of(CostKind cost, Index budget, const std::function<methods::Caches()>& make) const;
+  const methods::MakeCaches& maker(const PreparedMethod& method) const;
   double cost_at(CostKind cost, Index tokens, const PreparedMethod& method) const;
   StoredBytes bytes_in_layer(std::int64_t layer, Index level) const;
   double cost_at_level(CostKind cost, Index level) const;
@@ -73,6 +75,8 @@ class BudgetSearch {
   std::int64_t layer_;                ///< of the work item
   std::vector<std::int64_t> layers_;  ///< that share the budget
   double outside_;                    ///< outside_bytes()
+  std::vector<Head> unlimited_;       ///< heads without the window of their layer, which a method rounds
+  std::vector<methods::HeadPrompt> unlimited_views_;  ///< their prompts
   std::span<const methods::HeadPrompt> prompts_;
   std::span<const Head> heads_;
   Backend& backend_;

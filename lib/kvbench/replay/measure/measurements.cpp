@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 
@@ -265,11 +266,12 @@ void Measurements::finish(methods::Footprint footprint, methods::Element kv_elem
     result_->notes.push_back({.text = "no recall, as it has other keys for the first tokens than the trace"});
   result_->kept_tokens = entries_ / query_rows_;
   const double queries = query_rows_ / static_cast<double>(head_->group);
-  const Index fixed = head_->map.first + head_->map.last, d = head_->tokens.keys.cols(),
-              dv = head_->tokens.value_numbers();
+  const Index most = head_->window > 0 ? head_->window : std::numeric_limits<Index>::max();
+  const Index fixed = std::min(head_->map.first + head_->map.last, std::max<Index>(0, most - cached)),
+              d = head_->tokens.keys.cols(), dv = head_->tokens.value_numbers();
   footprint.push_back({.name = "protected keys", .rows = fixed, .cols = d});
   footprint.push_back({.name = "protected values", .rows = fixed, .cols = dv, .content = methods::Content::values});
-  result_->bytes = account(footprint, kv_element, rows_read_.retrieved / queries, cached + fixed, d, dv,
+  result_->bytes = account(footprint, kv_element, rows_read_.retrieved / queries, std::min(most, cached + fixed), d, dv,
                            rows_read_.estimated / queries);
   for (const SquaredNorms& square : squares_) {
     result_->rel_err_fro.push_back(square.exact > 0 ? static_cast<float>(std::sqrt(square.difference / square.exact))

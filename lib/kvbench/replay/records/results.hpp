@@ -68,6 +68,7 @@ struct HeadResult {
   std::int64_t layer = 0;                    ///< number of the layer in the model
   std::vector<std::int32_t> positions;       ///< [m] of the queries evaluated
   std::vector<ConfigurationResult> results;  ///< one per element of ReplayFrame::configurations
+  bool windowed = false;                     ///< the layer has a sliding window
 };
 
 /// The inputs of a replay that rows report with their figures. Neither the trace nor the registry is needed to read it.

@@ -311,7 +311,18 @@ void add_predicted_kl(const std::vector<Sample>& samples, const std::vector<Samp
 struct OkSamples {
   std::vector<Sample> held;      ///< what bytes are the mean of
   std::vector<Sample> measured;  ///< what everything else summarises
+  std::vector<Sample> windowed;  ///< what the predicted KL counts, too
 };
+
+/// Sets samples of layers with a sliding window apart, where there are others: only methods that round run in both, and
+/// their rows are compared with those of all methods.
+void set_windowed_apart(OkSamples& ok) {
+  const auto windowed = [](const Sample& s) { return s.head->windowed && !s.result->dense; };
+  if (std::ranges::all_of(ok.measured, windowed)) return;
+  std::ranges::copy_if(ok.measured, std::back_inserter(ok.windowed), windowed);
+  std::erase_if(ok.measured, windowed);
+  std::erase_if(ok.held, windowed);
+}
 
 /// Reports the samples that are not ok in the record. One failed sample fails the row; others are left out as long as a
 /// compressed layer remains.
@@ -369,8 +380,9 @@ void explain_interval(Record& record) {
 
 void summarize(const std::vector<Sample>& samples, std::size_t seeds, std::span<const ReplayFrame::Prompt> prompts,
                Record& record) {
-  const OkSamples ok = keep_ok(samples, record);
+  OkSamples ok = keep_ok(samples, record);
   if (record.status != Status::ok) return;
+  if (record.method != "exact") set_windowed_apart(ok);
   record.bytes = mean_bytes(ok.held);
   record.layers = layers_of(ok.held);
   record.layer_count = std::ssize(record.layers);
@@ -378,7 +390,9 @@ void summarize(const std::vector<Sample>& samples, std::size_t seeds, std::span<
   if (!record.dense) record.compressed_layers = layers_of(ok.measured);
   add_costs(ok.measured, seeds, prompts, record);
   add_metrics(ok.measured, seeds, record);
-  if (!record.query_head) add_predicted_kl(samples, ok.measured, seeds, prompts, record);
+  std::vector<Sample> counted = ok.measured;
+  counted.insert(counted.end(), ok.windowed.begin(), ok.windowed.end());
+  if (!record.query_head) add_predicted_kl(samples, counted, seeds, prompts, record);
   if (record.is_part_of_plan())
     add_reason("a plan divides its budget among all layers, of which these hold another share", record);
   add_notes(ok.measured, record);

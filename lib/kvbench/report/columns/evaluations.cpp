@@ -126,7 +126,8 @@ void add_settings(EvalColumns& c) {
     c.identity(Tells::section, {key, doc, of_settings(member), type});
   };
   add("method_layers",
-      "layers in which methods run, such as 0-2,5; the others keep their full cache, which the bytes count",
+      "layers in which methods run, such as 0-2,5; the others keep their full cache, which the bytes count; methods "
+      "that round also run in those with a sliding window",
       &EvalSettings::layers);
   add("model_layers", "number of layers of the model", &EvalSettings::model_layers, "integer");
   add("weights", "f32, f16, bf16, or file: as the file of the model has them", &EvalSettings::weights);

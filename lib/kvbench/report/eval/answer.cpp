@@ -55,7 +55,7 @@ std::vector<DamageOf> ranked(std::span<const RowsOfText> texts, const std::strin
       DamageOf& one = found[compare::label_of({r->method, r->params, {}})];
       if (r->document == "all") {
         one.of_texts.push_back(r);
-        most = std::max(most, r->compressed_layers);
+        most = std::max(most, r->common_layers());
       } else {
         one.kl[{static_cast<std::size_t>(&rows - texts.data()), r->document_sha256}] = kl_of(*r).mean;
       }
@@ -63,7 +63,7 @@ std::vector<DamageOf> ranked(std::span<const RowsOfText> texts, const std::strin
   }
   std::vector<DamageOf> out;
   for (auto& [name, one] : found.items()) {
-    const bool whole = std::ranges::all_of(one.of_texts, [&](auto* r) { return r->compressed_layers == most; });
+    const bool whole = std::ranges::all_of(one.of_texts, [&](auto* r) { return r->common_layers() == most; });
     if (one.of_texts.size() < texts.size() || !whole) continue;
     one.name = name;
     out.push_back(std::move(one));

@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <functional>
-#include <locale>
 #include <map>
-#include <sstream>
 #include <tuple>
 
 #include <fmt/ranges.h>
@@ -20,21 +18,6 @@
 
 namespace kvbench::report {
 namespace {
-
-/// The number of layers of ranges such as "0-2,5". Text that is none counts as no layer.
-Index layer_count(const std::string& ranges) {
-  Index count = 0;
-  std::istringstream parts(ranges);
-  for (std::string part; std::getline(parts, part, ',');) {
-    long first = 0, last = 0;
-    char dash = 0;
-    std::istringstream range(part);
-    range.imbue(std::locale::classic());
-    if (!(range >> first)) continue;
-    count += range >> dash >> last && last >= first && last < 1'000'000 ? last - first + 1 : 1;
-  }
-  return count;
-}
 
 /// The sections by key: rows about other documents of a task that a section has belong to a section of their own.
 class SectionKeys {
@@ -56,7 +39,7 @@ class SectionKeys {
 /// Whether a row over all layers is about fewer of them than the method was to run in.
 bool has_fewer_layers(const EvalRow& row) {
   if (row.layer || row.injection.mode == eval::Inject::one || row.injection.mode == eval::Inject::upto) return false;
-  return row.compressed_layers < layer_count(row.settings.layers);
+  return row.compressed_layers < eval::layer_count(row.settings.layers);
 }
 
 /// Sorts a row into its section.
@@ -103,7 +86,7 @@ void distinguish(std::vector<EvalSection>& sections) {
       });
     };
     const auto layers = [](const EvalSection& s) { return layers_text(s.settings); };
-    if (tells_apart(layers) || layer_count(section.settings.layers) != section.settings.model_layers)
+    if (tells_apart(layers) || eval::layer_count(section.settings.layers) != section.settings.model_layers)
       section.distinction = ", " + layers(section);
     if (section.inject_scale != 1) section.distinction += fmt::format(", errors times {}", section.inject_scale);
     for (const auto& [what, text] : parts) {
@@ -153,7 +136,7 @@ std::vector<EvalSection> eval_sections(std::span<const CsvTable* const> tables) 
 }
 
 std::string layers_text(const eval::EvalSettings& settings) {
-  const Index count = layer_count(settings.layers);
+  const Index count = eval::layer_count(settings.layers);
   if (count == settings.model_layers) return fmt::format("all {} layers", count);
   return fmt::format("layer{} {} of {}", count == 1 ? "" : "s", settings.layers, settings.model_layers);
 }

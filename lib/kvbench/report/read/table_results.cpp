@@ -174,7 +174,7 @@ void DocumentResults::add(const CsvTable& table, const CsvRow& line, const eval:
                 compare::label_of(configurations_[configuration]), row.budget, place.prompt);
   }
   add_value(row, row, row.of(figure).mean, values);
-  values.compressed_layers = row.compressed_layers;
+  values.compressed_layers = row.common_layers();
   if (!row.ok()) return;
   require_numbers(table, line);
   if (figure_of(figure).everywhere()) require_number(table, line, figure_of(figure).info.name);
