@@ -66,6 +66,13 @@ void declare_documents(CLI::App& app, Options& o, Lists& lists) {
       ->capture_default_str();
   app.add_flag("--chat", o.chat,
                "Write the documents as conversations, with the chat template of the model; for tasks with questions");
+  app.add_option("--generate", o.generation.tokens,
+                 "Free generation: the full and the compressed cache continue each context by themselves, by up to so "
+                 "many tokens, and the full cache's answer is scored (docs/eval.md)")
+      ->check(number_in<Index>(2, eval::most_scored_tokens));
+  app.add_option("--temperature", o.generation.temperature,
+                 "Temperature of sampled answers, which all caches draw with the same random numbers; default: greedy");
+  app.add_option("--sample-seed", o.generation.seed, "Seed of these numbers; default: 0");
   app.add_option("--document-seed", o.document_seed, "Seed of the random choices of the documents")
       ->capture_default_str();
 }
@@ -129,6 +136,19 @@ bool any_task(const Options& o, bool eval::TaskInfo::*property) {
   return std::ranges::any_of(o.tasks, [&](const std::string& name) { return eval::find_task(name).*property; });
 }
 
+/// Free generation is that of a deployed cache: all layers have it, and its errors are not scaled.
+void check_generation(const CLI::App& app, const Options& o) {
+  eval::check(o.generation);
+  if (o.generation.tokens == 0) return;
+  if (any_task(o, &eval::TaskInfo::exact_match))
+    throw Error(
+        "--generate: the text of a document is continued, and tasks with questions have answers of their own; "
+        "give --task text, or leave --generate out");
+  if (o.inject != eval::Inject::all || o.inject_scale != 1)
+    throw Error("--generate: a compressed cache answers in all layers; leave --inject and --inject-scale out");
+  app::refuse_without_effect(app, {"--score"}, "beside --generate, whose answers are scored");
+}
+
 /// Throws Error where a flag is given that changes nothing.
 void check_effects(const CLI::App& app, const Options& o) {
   using app::refuse_without_effect;
@@ -155,6 +175,8 @@ void resolve(const CLI::App& app, Options& o, Lists& lists) {
   if (o.texts.empty() == o.ids.empty()) throw Error("give --text FILE, or --ids FILE for documents of your own");
   o.tasks = o.ids.empty() ? app::split_list(lists.tasks, "--task") : std::vector<std::string>{"text"};
   check_effects(app, o);
+  check_generation(app, o);
+  if (o.generation.tokens > 0) o.score = o.generation.tokens;
   o.question_inside = lists.question == "inside";
   if (lists.request.protocol == replay::Protocol::prefill)
     throw Error("--protocol prefill: a model reads scored tokens after its context; give decode or stream");

@@ -25,6 +25,7 @@ struct Options {
   std::vector<std::string> tasks;
   Index documents = 4, context = 4096, score = 256, questions = 4;
   std::uint32_t document_seed = 0;
+  eval::Generation generation;  ///< if documents are continued, `score` is the number of its tokens
   bool question_inside = false;
   bool chat = false;  ///< documents of tasks are conversations in the form of the model's chat template
   std::string sweep;  ///< file that gives the configurations instead of flags

@@ -6,10 +6,12 @@
 #include <filesystem>
 #include <iterator>
 #include <numeric>
+#include <set>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/parallel_for.hpp>
 #include <kvbench/core/statistics.hpp>
+#include <kvbench/loop/decoder.hpp>
 #include <kvbench/replay/run/devices.hpp>
 
 #include <apps/common/stop_signals.hpp>
@@ -138,6 +140,7 @@ struct DocumentRun::Pass {
   bool windows = false;  ///< whether the method runs in layers with a sliding window, too
   llama::Sequence sequence = llama::Sequence::prompt;
   PassSummary summary;
+  std::vector<int> exact;                ///< layers that stay so, because the method cannot run on them
   std::vector<float> logits;             ///< [m, vocabulary]
   std::vector<llama::LayerPass> layers;  ///< by layer of the model
 };
@@ -165,6 +168,31 @@ std::vector<eval::ShortScore> score_short_context(const Machine& machine, const 
   return scores;
 }
 
+std::vector<int> own_answer(const Machine& machine, const std::vector<int>& context) {
+  const eval::NextToken next(machine.options.generation, context);
+  std::vector<std::int32_t> tokens(context.begin(), context.end());
+  std::vector<int> answer;
+  machine.injector.set_active(false);
+  machine.context.clear();
+  const auto pass = [&](Index begin, int count) {
+    machine.context.decode_scored(tokens, begin, count, llama::Sequence::prompt, false);
+    app::stop_if_requested();
+  };
+  Index read = 0;
+  for (const int size : batches_of(std::ssize(context))) {
+    pass(read, size);
+    read += size;
+  }
+  while (true) {
+    answer.push_back(next(machine.context.logits(), std::ssize(answer)));
+    if (std::ssize(answer) == machine.options.generation.tokens || machine.model.is_end(answer.back())) break;
+    tokens.push_back(answer.back());
+    pass(read++, 1);
+  }
+  machine.injector.set_active(true);
+  return answer;
+}
+
 DocumentRun::DocumentRun(const Machine& machine, const eval::TaskDocument& document)
     : machine_(machine),
       document_(document),
@@ -179,7 +207,7 @@ DocumentRun::DocumentRun(const Machine& machine, const eval::TaskDocument& docum
   llama::run_batches(machine_.context, capture, tokens_, batches_of(begin_), [](int) {});
 
   machine_.injector.begin(begin_, static_cast<int>(count_), nullptr);
-  decode(begin_, count_, llama::Sequence::prompt);
+  decode(tokens_, begin_, count_, llama::Sequence::prompt);
   for (llama::LayerPass& pass : machine_.injector.end()) full_hidden_.push_back(std::move(pass.hidden));
   capture.require_same_shapes();
   const auto logits = machine_.context.logits();
@@ -226,9 +254,9 @@ void DocumentRun::stream_parts(bool every_query) {
   add(begin_, count_);
 }
 
-void DocumentRun::decode(Index begin, Index count, llama::Sequence sequence) {
+void DocumentRun::decode(const std::vector<std::int32_t>& tokens, Index begin, Index count, llama::Sequence sequence) {
   const bool finished =
-      machine_.context.decode_scored(tokens_, begin, static_cast<int>(count), sequence, begin >= begin_);
+      machine_.context.decode_scored(tokens, begin, static_cast<int>(count), sequence, begin >= begin_);
   app::stop_if_requested();
   if (!finished && !machine_.injector.failed()) throw Error("llama.cpp stopped at token {} without a reason", begin);
 }
@@ -257,6 +285,7 @@ llama::Replacement DocumentRun::replace(const llama::LayerCapture& captured, Pas
   if (answer.status == replay::Status::skipped) {  // the layer stays exact
     if (pass.sequence == llama::Sequence::scored && !streams()) throw NeedsPrompt();
     pass.summary.skip(captured.layer, answer.reason);
+    pass.exact.push_back(captured.layer);
     return {};
   }
   if (answer.status != replay::Status::ok)
@@ -270,12 +299,12 @@ llama::Replacement DocumentRun::replace(const llama::LayerCapture& captured, Pas
 }
 
 void DocumentRun::pass_tokens(Pass& pass, Part& part, Index begin, Index count) {
-  pass.summary = {};  // the answers cover all tokens; later ones do not affect earlier ones
+  pass.summary = {}, pass.exact.clear();  // the answers cover all tokens; later ones do not affect earlier ones
   machine_.injector.begin(
       begin, static_cast<int>(count),
       [&, begin, count](const llama::LayerCapture& captured) { return replace(captured, pass, part, begin, count); },
       pass.sequence == llama::Sequence::prompt);
-  decode(begin, count, pass.sequence);
+  decode(tokens_, begin, count, pass.sequence);
   std::vector<llama::LayerPass> layers = machine_.injector.end();
   if (begin < begin_) return;
   const auto logits = machine_.context.logits();
@@ -324,6 +353,7 @@ eval::PassResult DocumentRun::run(const loop::LoopConfiguration& configuration, 
     if (pass.result.status == replay::Status::ok) {
       score(pass.logits, pass.result);
       add_errors(pass.layers, pass.result);
+      if (machine_.options.generation.tokens > 0) add_answer(configuration, pass);
     }
   } catch (const Ended& ended) {
     pass.result = {};
@@ -333,6 +363,104 @@ eval::PassResult DocumentRun::run(const loop::LoopConfiguration& configuration, 
   }
   pass.result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return std::move(pass.result);
+}
+
+/// The caches of a configuration that continues a document by itself.
+class DocumentRun::FreeRun {
+ public:
+  FreeRun(DocumentRun& run, const loop::LoopConfiguration& configuration, const std::vector<int>& exact)
+      : run_(run),
+        exact_(exact),
+        decoder_(document_of(run), run.machine_.options.request, run.machine_.options.how, configuration,
+                 &app::stop_requested()) {}
+
+  /// What replaces the outputs of a layer for `count` tokens, the first of which is captured in row `row`.
+  llama::Replacement replace(const llama::LayerCapture& captured, Index row, Index count) {
+    const bool answers = std::ranges::binary_search(run_.layers_, captured.layer) &&
+                         std::ranges::find(exact_, captured.layer) == exact_.end();
+    if (!answers) return {};
+    try {
+      return {.outputs = answer(captured, row, count), .exact = {}};
+    } catch (const loop::NoCache&) {
+      throw;
+    } catch (const Error& failure) {  // of the method, which ends its pass alone
+      throw loop::NoCache(replay::Status::failed, failure.what());
+    }
+  }
+
+ private:
+  static trace::TraceInfo document_of(const DocumentRun& run) {
+    trace::TraceInfo document = describe(run.machine_, run.machine_.injector.capture(), run.layers_, run.tokens_,
+                                         run.begin_, stored_positions(run.first_, std::ssize(run.tokens_)));
+    for (trace::LayerInfo& layer : document.prompts.front().layers) layer.speculated_queries = false;
+    return document;
+  }
+
+  std::vector<float> answer(const llama::LayerCapture& captured, Index row, Index count) {
+    const auto layer =
+        static_cast<std::size_t>(std::ranges::lower_bound(run_.layers_, captured.layer) - run_.layers_.begin());
+    if (compressed_.insert(layer).second)
+      decoder_.compress(layer, {captured.keys,
+                                captured.values,
+                                captured.queries,
+                                {},
+                                captured.column_sums,
+                                projection_of(run_.machine_, captured.layer)});
+    const std::vector<std::int64_t> all = positions_from(0, std::ssize(run_.tokens_)),
+                                    rows = positions_from(row, count);
+    const std::vector<float> keys = rows_at(captured.keys, captured.kv_heads, all, rows),
+                             values = rows_at(captured.values, captured.kv_heads, all, rows),
+                             queries = rows_at(captured.queries, captured.query_heads, captured.query_positions, rows);
+    return decoder_.answer(layer, count, {keys, values, queries, {}, {}, {}});
+  }
+
+  DocumentRun& run_;
+  const std::vector<int>& exact_;
+  loop::Decoder decoder_;
+  std::set<std::size_t> compressed_;  ///< indices of layers
+};
+
+// The arrays that are captured have rows for the tokens of the full cache's answer, and this one may be longer: each of
+// its tokens is captured in the row of the first one. Caches keep the rows of their tokens themselves.
+std::vector<int> DocumentRun::answer(const loop::LoopConfiguration& configuration, const std::vector<int>& exact,
+                                     llama::Sequence sequence) {
+  FreeRun run(*this, configuration, exact);
+  std::vector<std::int32_t> tokens(document_.context.begin(), document_.context.end());
+  std::vector<int> answer{document_.scored.front()};
+  const eval::NextToken next(machine_.options.generation, document_.context);
+  const auto pass = [&](Index begin, Index row, Index count) {
+    const auto replace = [&](const llama::LayerCapture& captured) { return run.replace(captured, row, count); };
+    machine_.injector.begin(row, static_cast<int>(count), replace, false);
+    decode(tokens, begin, count, sequence);
+    machine_.injector.end();
+  };
+  machine_.context.remove_from(first_);
+  if (streams()) {
+    machine_.injector.capture().restore(full_layers_);
+    Index read = 0;
+    for (const int size : batches_of(begin_)) {
+      pass(read, read, size);
+      read += size;
+    }
+  }
+  while (std::ssize(answer) < machine_.options.generation.tokens && !machine_.model.is_end(answer.back())) {
+    tokens.push_back(answer.back());
+    pass(std::ssize(tokens) - 1, begin_, 1);
+    answer.push_back(next(machine_.context.logits(), std::ssize(answer)));
+  }
+  return answer;
+}
+
+void DocumentRun::add_answer(const loop::LoopConfiguration& configuration, Pass& pass) {
+  try {
+    pass.result.answer = answer(configuration, pass.exact, pass.sequence);
+  } catch (const loop::NoCache& why) {
+    throw Ended{why.status, why.what()};
+  }
+  const Index longest = std::max(std::ssize(pass.result.answer), count_), trained = machine_.model.training_context();
+  if (begin_ + longest <= trained) return;
+  pass.result.reason += fmt::format("{}answers reach beyond the {} tokens that the model was trained on",
+                                    pass.result.reason.empty() ? "" : "; ", trained);
 }
 
 void DocumentRun::score(std::span<const float> logits, eval::PassResult& result) const {

@@ -31,6 +31,9 @@ struct Machine {
 /// Predictions of the scored tokens after the short context alone.
 std::vector<eval::ShortScore> score_short_context(const Machine& machine, const eval::TaskDocument& document);
 
+/// What the full cache says after a context: up to Options::generation tokens, the last of which may be an end token.
+std::vector<int> own_answer(const Machine& machine, const std::vector<int>& context);
+
 class DocumentRun {
  public:
   /// Passes the context and the scored tokens through the unchanged model. Throws as llama::run_batches() and
@@ -49,6 +52,7 @@ class DocumentRun {
 
  private:
   struct Pass;
+  class FreeRun;
   struct Part;  ///< tokens that pass together, and the loop that answers them
   bool streams() const { return first_ == 0; }
   void add_part(Index begin, Index count, const std::vector<std::int64_t>& positions);
@@ -56,7 +60,12 @@ class DocumentRun {
   bool answers(int layer, const Pass& pass) const;
   llama::Replacement replace(const llama::LayerCapture& captured, Pass& pass, Part& part, Index begin, Index count);
   /// Passes the tokens [begin, begin + count) through the model.
-  void decode(Index begin, Index count, llama::Sequence sequence);
+  void decode(const std::vector<std::int32_t>& tokens, Index begin, Index count, llama::Sequence sequence);
+  /// What the caches of a configuration say after the context, as own_answer(); the first token is that of the full
+  /// cache's answer. `exact`: the layers that stay exact.
+  std::vector<int> answer(const loop::LoopConfiguration& configuration, const std::vector<int>& exact,
+                          llama::Sequence sequence);
+  void add_answer(const loop::LoopConfiguration& configuration, Pass& pass);
   void run_pass(Pass& pass);
   void pass_tokens(Pass& pass, Part& part, Index begin, Index count);
   void score(std::span<const float> logits, eval::PassResult& result) const;

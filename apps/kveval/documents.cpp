@@ -15,7 +15,9 @@ namespace kvbench::kveval {
 namespace {
 
 eval::TaskDocument from_ids(const Options& options, const std::string& path, const llama::Model& model) {
-  const std::vector<std::int32_t> ids = llama::read_ids(path, model.vocabulary_size());
+  std::vector<std::int32_t> ids = llama::read_ids(path, model.vocabulary_size());
+  if (options.generation.tokens > 0 && std::ssize(ids) >= options.context)
+    ids.resize(static_cast<std::size_t>(options.context + options.score));  // the others follow from the answer
   if (std::ssize(ids) < options.context + options.score) {
     throw Error("{}: has {} token ids, and --context {} and --score {} need {}; give more ids, or smaller numbers",
                 path, ids.size(), options.context, options.score, options.context + options.score);
@@ -72,7 +74,7 @@ std::vector<eval::TaskRequest> task_requests(const Options& options, const llama
 }  // namespace
 
 void make_documents(const Options& options, const llama::Model& model, eval::EvalResults& results) {
-  if (options.context + options.score > model.training_context()) {
+  if (options.generation.tokens == 0 && options.context + options.score > model.training_context()) {
     throw Error("--context {} and --score {}: {} was trained on {} tokens; give at most that number in total",
                 options.context, options.score, model.path(), model.training_context());
   }

@@ -127,7 +127,7 @@ void check_labels(const Options& options) {
 }
 
 Index longest(const eval::EvalResults& results) {
-  Index tokens = 0;
+  Index tokens = 0;  // of documents that are continued, the scored tokens are as many as the longest answer
   for (const eval::EvalDocument& document : results.documents) {
     tokens = std::max(tokens, std::ssize(document.document.context) + std::ssize(document.document.scored));
   }
@@ -138,6 +138,7 @@ eval::EvalSettings settings_of(const Options& options, const llama::Model& model
   eval::EvalSettings out = eval::settings_of(options.request);
   out.model_layers = model.num_layers();
   out.weights = model.is_f32() ? "f32" : "file";
+  out.generate = options.generation.text();
   if (options.ids.empty()) out.document_seed = options.document_seed;
   return out;  // run_documents() sets the layers
 }

@@ -32,8 +32,9 @@ eval::DocumentInputs inputs_of(const Machine& machine, const std::vector<int>& l
           .layers = layers,
           .request = replay::stored_text(options.request),
           .protocol = results.settings.protocol,
+          .generate = results.settings.generate,
           .context = document.context,
-          .scored = document.scored};
+          .scored = options.generation.tokens > 0 ? std::vector<int>() : document.scored};
 }
 
 /// The inputs of the methods of all configurations. They hold digests of the files that methods read, which
@@ -70,13 +71,16 @@ class LazyDocument {
         passes_(passes),
         document_(document),
         key_(store::key_of(inputs_of(machine, layers, results, document.document))) {
+    document.generate = machine.options.generation.tokens;
     if (!passes.has(key_)) {
-      eval::EvaluatedDocument known{.without_distant = score_short_context(machine, document.document),
-                                    .layers = started().layers(),
-                                    .windowed = started().windowed()};
+      eval::EvaluatedDocument known;
+      if (document.generate > 0) continue_by(known.answer = own_answer(machine, document.document.context));
+      if (predicted() > 0) known.without_distant = score_short_context(machine, document.document);
+      known.layers = started().layers(), known.windowed = started().windowed();
       passes.add(key_, std::move(known));
     }
-    eval::EvaluatedDocument known = passes.document(key_, {predicted(), layers});
+    eval::EvaluatedDocument known = passes.document(key_, {predicted(), layers, document.generate});
+    if (document.generate > 0) continue_by(std::move(known.answer));
     document.without_distant = std::move(known.without_distant);
     layers_ = known.layers, common_ = common_layers(known);
   }
@@ -92,11 +96,22 @@ class LazyDocument {
                                                            .budget = configuration.budget.text(),
                                                            .seed = configuration.seed,
                                                            .injection = injection});
-    if (!passes_.has(key)) passes_.add(key, started().run(configuration, injection));
-    return passes_.pass(key, injection, {predicted(), layers_});
+    if (!passes_.has(key))
+      passes_.add(key, predicted() > 0 ? started().run(configuration, injection) : ended_at_once(injection));
+    return passes_.pass(key, injection, {predicted(), layers_, document_.generate});
   }
 
  private:
+  /// The scored tokens are those of an answer.
+  void continue_by(std::vector<int> answer) {
+    document_.document.spans = {{1, std::ssize(answer), NAN}};
+    document_.document.scored = std::move(answer);
+  }
+  static eval::PassResult ended_at_once(const kvbench::eval::Injection& injection) {
+    eval::PassResult pass;
+    pass.injection = injection, pass.status = replay::Status::skipped, pass.reason = std::string(eval::ends_at_once);
+    return pass;
+  }
   std::size_t predicted() const { return document_.document.scored.size() - 1; }
   DocumentRun& started() {
     if (!run_) run_.emplace(machine_, document_.document);

@@ -74,16 +74,21 @@ void Injector::replace_outputs(ggml_tensor* node, int layer) {
   const Replacement replacement = replace_(captured);
   if (replacement.outputs.empty()) return;
   const std::int64_t heads = captured.query_heads, dv = captured.value_dim, m = count_;
-  if (std::ssize(replacement.outputs) != heads * m * dv || replacement.exact.size() != replacement.outputs.size() ||
-      node->type != GGML_TYPE_F32 || !ggml_is_contiguous(node)) {
+  const bool compared = !replacement.exact.empty();
+  if (std::ssize(replacement.outputs) != heads * m * dv ||
+      (compared && replacement.exact.size() != replacement.outputs.size()) || node->type != GGML_TYPE_F32 ||
+      !ggml_is_contiguous(node)) {
     throw Error("layer {}: its attention output cannot be replaced: the node '{}' has another shape or type", layer,
                 node->name);
   }
   std::vector<float> rows = by_token(replacement.outputs, heads, m);
-  const std::vector<float> exact = by_token(replacement.exact, heads, m);
-  layers_[layer].residual = residual_shares(rows, exact, layer);
+  std::vector<float> exact;
+  if (compared) {
+    exact = by_token(replacement.exact, heads, m);
+    layers_[layer].residual = residual_shares(rows, exact, layer);
+  }
   if (replacement.scale == 0) return;
-  if (replacement.scale != 1) {  // otherwise the outputs keep their bits
+  if (compared && replacement.scale != 1) {  // otherwise the outputs keep their bits
     std::ranges::transform(rows, exact, rows.begin(), [&](float output, float of_model) {
       return static_cast<float>(of_model + replacement.scale * (double(output) - of_model));
     });

@@ -12,7 +12,7 @@ namespace kvbench::llama {
 /// The attention outputs of a layer for the tokens of the batch, computed from what has been captured.
 struct Replacement {
   std::vector<float> outputs;  ///< [query_heads, count, value_dim]; empty: those of the model remain
-  std::vector<float> exact;    ///< the same of exact attention over what has been captured
+  std::vector<float> exact;    ///< the same of exact attention over what has been captured; empty: not compared
   double scale = 1;            ///< of their error, which the model gets; 0: they are compared only, and its own remain
 };
 /// It may throw, which ends the pass.

@@ -149,6 +149,10 @@ std::vector<std::int32_t> Model::tokens_of(const std::string& text, bool add_spe
   return tokens;
 }
 
+bool Model::is_end(std::int32_t token) const {
+  return has_tokenizer() && llama_vocab_is_eog(llama_model_get_vocab(model_.get()), token);
+}
+
 std::int32_t Model::vocabulary_size() const { return llama_vocab_n_tokens(llama_model_get_vocab(model_.get())); }
 
 }  // namespace kvbench::llama

@@ -40,6 +40,8 @@ class Model {
   /// What the tokeniser adds at the beginning of a text (BOS), or nothing.
   std::vector<std::int32_t> prefix() const;
   std::int32_t vocabulary_size() const;
+  /// Whether an answer ends with this token; never, of a model without a tokenizer.
+  bool is_end(std::int32_t token) const;
 
   const std::string& path() const { return path_; }
   std::string arch() const { return metadata("general.architecture").value_or("unknown"); }

@@ -49,14 +49,14 @@ class Evaluation {
   /// `output`: the file of the table. `layers`: those in which methods run. `protocol`: decode or stream.
   Evaluation(const std::string& output, const std::string& model, const std::string& sha256, const std::string& text,
              Index context, const std::string& weights, const std::vector<std::int64_t>& layers, Index model_layers,
-             const std::string& protocol)
-      : output_(output) {
+             const std::string& protocol, const eval::Generation& generation)
+      : output_(output), generation_(generation) {
     const auto backend = replay::make_backend({});
     results_.model = model, results_.model_sha256 = sha256, results_.text = text, results_.context_tokens = context;
     results_.device = backend->name(), results_.isa = backend->isa();
     results_.settings = eval::settings_of({.protocol = replay::value_names<replay::Protocol>().at(protocol)});
     results_.settings.layers = eval::layer_ranges(layers), results_.settings.model_layers = model_layers;
-    results_.settings.weights = weights;
+    results_.settings.weights = weights, results_.settings.generate = generation.text();
     results_.tasks = {&eval::find_task("text")};
   }
 
@@ -78,25 +78,29 @@ class Evaluation {
     eval::EvalDocument& added = results_.documents.emplace_back();
     added.document = {.name = name, .context = std::move(context), .beginning = beginning, .scored = std::move(scored)};
     added.document.spans = {{1, std::ssize(added.document.scored), NAN}};
+    added.generate = generation_.tokens;
     return eval::short_context(added.document, std::max<Index>(2, std::ssize(added.document.context) / 10));
   }
 
   void add_short_scores(const Logits& logits) {
     eval::EvalDocument& document = results_.documents.back();
+    check_rows(logits);
     for (std::size_t i = 0; i + 1 < logits.shape(0); ++i)
       document.without_distant.push_back(eval::score_short(row_of(logits, i), document.document.scored[i + 1]));
   }
 
-  /// `layers`: that were compressed; `bytes`: kv, meta, fast, slow, read, full; `note`: of the row.
+  /// `layers`: that were compressed; `bytes`: kv, meta, fast, slow, read, full; `note`: of the row; `answer`: of the
+  /// compressed cache by itself, empty where documents are not continued.
   void add_pass(std::size_t configuration, const Logits& full, const Logits& compressed,
                 const std::vector<std::int64_t>& layers, double budget_tokens, double kept_tokens,
-                const std::vector<double>& bytes, const std::string& note, double seconds) {
+                const std::vector<double>& bytes, const std::string& note, double seconds, std::vector<int> answer) {
     const std::vector<int>& scored = results_.documents.back().document.scored;
+    check_rows(full), check_rows(compressed);
     std::vector<eval::TokenScore> scores;
     for (std::size_t i = 0; i + 1 < full.shape(0); ++i)
       scores.push_back(eval::score_token(row_of(full, i), row_of(compressed, i), scored[i + 1]));
     eval::PassResult& pass = added(configuration, replay::Status::ok, note);
-    pass.tokens = std::move(scores);
+    pass.tokens = std::move(scores), pass.answer = std::move(answer);
     for (const std::int64_t layer : layers) pass.layers.push_back({.layer = layer});
     pass.budget_tokens = budget_tokens, pass.kept_tokens = kept_tokens, pass.seconds = seconds;
     pass.bytes = {bytes.at(0), bytes.at(1), bytes.at(2), bytes.at(3), bytes.at(4), bytes.at(5)};
@@ -115,6 +119,13 @@ class Evaluation {
   }
 
  private:
+  void check_rows(const Logits& logits) const {
+    const eval::TaskDocument& document = results_.documents.back().document;
+    if (logits.shape(0) != document.scored.size())
+      throw Error("document {}: has {} scored tokens, but {} rows of logits", document.name, document.scored.size(),
+                  logits.shape(0));
+  }
+
   eval::PassResult& added(std::size_t configuration, replay::Status status, const std::string& reason) {
     eval::PassResult& pass = results_.passes.emplace_back();
     pass.configuration = configuration, pass.document = results_.documents.size() - 1;
@@ -123,6 +134,7 @@ class Evaluation {
   }
 
   app::Output output_;
+  eval::Generation generation_;
   eval::EvalResults results_;
 };
 
@@ -136,11 +148,35 @@ void add_evaluation(nb::module_& module) {
     return format;
   });
   module.def("divergences", &divergences, nb::arg("full"), nb::arg("compressed"));
+  module.attr("ends_at_once") = nb::cast(std::string(eval::ends_at_once));
+  nb::class_<eval::Generation>(module, "Generation")
+      .def(
+          "__init__",
+          [](eval::Generation* made, Index tokens, double temperature, std::uint32_t seed) {
+            new (made) eval::Generation{tokens, temperature, seed};
+            check(*made);
+          },
+          nb::arg("tokens"), nb::arg("temperature"), nb::arg("seed"));
+  nb::class_<eval::NextToken>(module, "NextToken")
+      .def(
+          "__init__",
+          [](eval::NextToken* made, const eval::Generation& generation, const std::vector<int>& context) {
+            new (made) eval::NextToken(generation, context);
+          },
+          nb::arg("generation"), nb::arg("context"))
+      .def(
+          "__call__",
+          [](const eval::NextToken& next, const Logits& logits, Index position) {
+            return next(row_of(logits, 0), position);
+          },
+          nb::arg("logits"), nb::arg("position"))
+      .def("uniform", &eval::NextToken::uniform, nb::arg("position"));
   nb::class_<Evaluation>(module, "Evaluation")
       .def(nb::init<const std::string&, const std::string&, const std::string&, const std::string&, Index,
-                    const std::string&, const std::vector<std::int64_t>&, Index, const std::string&>(),
+                    const std::string&, const std::vector<std::int64_t>&, Index, const std::string&,
+                    const eval::Generation&>(),
            nb::arg("output"), nb::arg("model"), nb::arg("sha256"), nb::arg("text"), nb::arg("context"),
-           nb::arg("weights"), nb::arg("layers"), nb::arg("model_layers"), nb::arg("protocol"))
+           nb::arg("weights"), nb::arg("layers"), nb::arg("model_layers"), nb::arg("protocol"), nb::arg("generation"))
       .def("add_configuration", &Evaluation::add_configuration)
       .def("add_document", &Evaluation::add_document)
       .def("add_short_scores", &Evaluation::add_short_scores)

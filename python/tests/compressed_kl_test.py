@@ -25,12 +25,15 @@ SAME = ("status", "budget_tokens", "document_sha256", "documents_sha256", "metho
 
 
 class Divergence(PackageTest):
-    def evaluated(self, ids, protocol, model=MODEL, methods=None):
+    def ids(self):
+        with kvbench.Trace(SAMPLE) as trace:
+            return trace.prompts["0"].tokens[:CONTEXT + SCORED].tolist()
+
+    def evaluated(self, ids, protocol, methods, budget, *more, model=MODEL):
         """Rows of kveval for a document of these tokens."""
         text = self.write(" ".join(map(str, ids)), "ids")
-        done = subprocess.run([KVEVAL, str(model), "--ids", text, "--context", str(len(ids) - SCORED), "--score",
-                               str(SCORED), "-m", methods or METHODS[protocol], "-b", "60%mem", "-q", "--protocol",
-                               protocol, "-o", self.path("rows.csv")],
+        done = subprocess.run([KVEVAL, str(model), "--ids", text, *more, "-m", methods, "-b", budget, "-q",
+                               "--protocol", protocol, "-o", self.path("rows.csv")],
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         return kvbench.load_csv(self.path("rows.csv"))
@@ -52,7 +55,8 @@ class Divergence(PackageTest):
         for protocol in "decode", "stream":
             rows = kvbench.evaluate(model, {"ids": ids}, methods, "60%mem", context=600, score=SCORED,
                                     per_document=False, protocol=protocol)
-            expected = self.evaluated(ids, protocol, GEMMA, methods)
+            expected = self.evaluated(ids, protocol, methods, "60%mem", "--context", "600", "--score", str(SCORED),
+                                      model=GEMMA)
             self.assertEqual([row["compressed_layers"] for row in rows], [3, 18, 18])
             for row, other in zip(rows, expected):
                 with self.subTest(row["method"], protocol=protocol):
@@ -62,14 +66,30 @@ class Divergence(PackageTest):
                     for name in ("total_bytes", "full_bytes") if "q" in row["method"] else ():
                         self.assertAlmostEqual(row[name], other[name], delta=1e-6, msg=name)
 
+    def test_free_answers_are_those_of_kveval(self):
+        """Token by token, of methods that do not round."""
+        model = kvbench.load_model(str(MODEL))
+        for protocol, methods in {"decode": "h2o,chelsea", "stream": "sink"}.items():
+            ids = self.ids()
+            rows = kvbench.evaluate(model, {"ids": ids}, methods, "25%mem", context=128, generate=12, threads=1,
+                                    rope_layout="interleaved", per_document=False, protocol=protocol)
+            expected = self.evaluated(ids, protocol, methods, "25%mem", "--context", "128", "--generate", "12", "-j",
+                                      "1")
+            for row, other in zip(rows, expected, strict=True):
+                with self.subTest(row["method"], protocol=protocol):
+                    names = ("status", "generate", "documents_sha256", "same_answer", "first_differs", "answer_tokens",
+                             "answer_tokens_full", "repetition", "repetition_full")
+                    self.assertEqual({name: row[name] for name in names}, {name: other[name] for name in names})
+                    self.assertEqual(row["status"], "ok")
+
     def check(self, protocol, statuses):
-        with kvbench.Trace(SAMPLE) as trace:
-            ids = trace.prompts["0"].tokens[:CONTEXT + SCORED].tolist()
+        ids = self.ids()
         transformers.utils.logging.disable_progress_bar()
         rows = kvbench.evaluate(kvbench.load_model(str(MODEL)), {"ids": ids}, METHODS[protocol], "60%mem",
                                 context=CONTEXT, score=SCORED, rope_layout="interleaved", per_document=False,
                                 protocol=protocol)
-        expected = self.evaluated(ids, protocol)
+        expected = self.evaluated(ids, protocol, METHODS[protocol], "60%mem", "--context", str(CONTEXT), "--score",
+                                  str(SCORED))
         self.assertEqual([row["method"] for row in rows], [row["method"] for row in expected])
         self.assertEqual({row["status"] for row in rows}, statuses)
         for row, other in zip(rows, expected):

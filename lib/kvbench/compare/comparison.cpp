@@ -260,9 +260,10 @@ std::string document_text(const Comparison& row, bool with_source) {
   const EvalSetting& e = row.eval;
   std::string out;
   if (with_source)
-    out = fmt::format("{}, {}, {} tokens, question {}, {}, weights {}, cache {}, protected {}, decoded {}{}, ",
+    out = fmt::format("{}, {}, {} tokens, question {}, {}, weights {}, cache {}, protected {}, decoded {}{}{}, ",
                       row.model, e.text, e.context_tokens, e.question, layers_text(e), e.weights, e.kv_dtype, e.protect,
-                      e.decoded, row.protocol.empty() ? "" : ", protocol " + row.protocol);
+                      e.decoded, row.protocol.empty() ? "" : ", protocol " + row.protocol,
+                      e.generate.empty() ? "" : ", generated " + e.generate);
   out += "task " + e.task;
   if (e.inject != "all") out += fmt::format(", inject {}", e.inject);
   return e.inject_layer.empty() ? out : out + " " + e.inject_layer;

@@ -20,7 +20,7 @@ namespace kvbench::compare {
 /// What identifies the documents of an evaluation (kveval) beside the model; texts of its table.
 struct EvalSetting {
   std::string text, task, question, context_tokens, inject, inject_layer;
-  std::string method_layers, model_layers, weights, kv_dtype, protect, decoded;
+  std::string method_layers, model_layers, weights, kv_dtype, protect, decoded, generate;
   bool empty() const { return task.empty(); }
   friend auto operator<=>(const EvalSetting&, const EvalSetting&) = default;
 };

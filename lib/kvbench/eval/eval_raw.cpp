@@ -67,6 +67,9 @@ void write_result(const Object& group, const PassResult& pass) {
   write(group, "sure", column<std::uint8_t>(pass.tokens, &TokenScore::sure), shape);
   write(group, "right", column<std::uint8_t>(pass.tokens, &TokenScore::right), shape);
   write(group, "right_full", column<std::uint8_t>(pass.tokens, &TokenScore::right_full), shape);
+  if (!pass.answer.empty())
+    write(group, "answer", std::vector<std::int32_t>(pass.answer.begin(), pass.answer.end()),
+          {std::ssize(pass.answer)});
   write_layers(group, pass.layers);
 }
 
@@ -84,6 +87,7 @@ void write_results(const Object& root, const EvalResults& results) {
   root.set("protect", settings.protect);
   root.set("decoded", settings.decoded);
   root.set("protocol", settings.protocol);
+  if (!settings.generate.empty()) root.set("generate", settings.generate);
   if (settings.document_seed) root.set("document_seed", std::int64_t{*settings.document_seed});
   root.set("device", results.device);
   root.set("isa", results.isa);

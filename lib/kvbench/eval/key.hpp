@@ -16,13 +16,14 @@ struct DocumentInputs {
   std::vector<int> layers;  ///< that are captured
   std::string request;      ///< replay::stored_text()
   std::string protocol;     ///< EvalSettings::protocol
+  std::string generate;     ///< EvalSettings::generate; if it is not empty, the scored tokens follow from the others
   std::vector<int> context, scored;
 };
 
 template <class A>
 void visit(A& archive, DocumentInputs& v) {
-  auto& [model, f32, one_at_a_time, device, isa, layers, request, protocol, context, scored] = v;
-  archive(model, f32, one_at_a_time, device, isa, layers, request, protocol, context, scored);
+  auto& [model, f32, one_at_a_time, device, isa, layers, request, protocol, generate, context, scored] = v;
+  archive(model, f32, one_at_a_time, device, isa, layers, request, protocol, generate, context, scored);
 }
 
 struct PassInputs {

@@ -26,13 +26,13 @@ void visit(A& archive, eval::LayerErrors& v) {
 
 template <class A>
 void visit(A& archive, eval::PassResult& v) {
-  archive(v.injection.mode, v.injection.layer, v.injection.scale, v.status, v.reason, v.tokens, v.layers,
+  archive(v.injection.mode, v.injection.layer, v.injection.scale, v.status, v.reason, v.tokens, v.answer, v.layers,
           v.budget_tokens, v.kept_tokens, v.bytes, v.seconds);
 }
 
 template <class A>
 void visit(A& archive, eval::EvaluatedDocument& v) {
-  archive(v.without_distant, v.layers, v.windowed);
+  archive(v.without_distant, v.layers, v.windowed, v.answer);
 }
 
 }  // namespace kvbench::store
@@ -57,6 +57,12 @@ template <class Layers>
 bool are_layers(const Layers& layers, const std::vector<int>& known) {
   return std::ranges::adjacent_find(layers, std::greater_equal()) == layers.end() &&
          std::ranges::all_of(layers, [&](auto layer) { return std::ranges::find(known, layer) != known.end(); });
+}
+
+/// Those of a document that is continued by up to `generate` tokens, if `expected`.
+void check_answer(const std::vector<int>& answer, bool expected, Index generate) {
+  require(answer.empty() != expected && std::ssize(answer) <= generate, "the length of a stored answer is wrong");
+  require(std::ranges::none_of(answer, [](int token) { return token < 0; }), "a token of an answer is negative");
 }
 
 void check_pass(const PassResult& pass, const std::vector<int>& layers) {
@@ -89,6 +95,7 @@ PassResult PassFile::pass(const std::string& key, const Injection& injection, co
     auto pass = store::decode<PassResult>(bytes);
     require(pass.injection == injection, "a stored pass is of another injection");
     require(pass.tokens.size() == (pass.status == replay::Status::ok ? document.tokens : 0), wrong_number);
+    check_answer(pass.answer, document.generate > 0 && pass.status == replay::Status::ok, document.generate);
     check_pass(pass, document.layers);
     return pass;
   });
@@ -97,7 +104,9 @@ PassResult PassFile::pass(const std::string& key, const Injection& injection, co
 EvaluatedDocument PassFile::document(const std::string& key, const ScoredDocument& of) const {
   return file_.decoded(key, document_kind, [&](std::string_view bytes) {
     auto document = store::decode<EvaluatedDocument>(bytes);
-    require(document.without_distant.size() == of.tokens, wrong_number);
+    check_answer(document.answer, of.generate > 0, of.generate);
+    require(document.without_distant.size() == (of.generate > 0 ? document.answer.size() - 1 : of.tokens),
+            wrong_number);
     require(!document.layers.empty() && are_layers(document.layers, of.layers), wrong_layers);
     require(are_layers(document.windowed, document.layers), wrong_layers);
     for (const ShortScore& score : document.without_distant) check_score(score.nll);

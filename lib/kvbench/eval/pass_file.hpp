@@ -12,12 +12,14 @@ struct EvaluatedDocument {
   std::vector<ShortScore> without_distant;
   std::vector<int> layers;    ///< in which methods can run, ascending
   std::vector<int> windowed;  ///< those of them with a sliding window
+  std::vector<int> answer;    ///< of the full cache, if the document is continued: its scored tokens
 };
 
 /// What records must fit.
 struct ScoredDocument {
-  std::size_t tokens = 0;   ///< that are predicted
+  std::size_t tokens = 0;   ///< that are predicted; those of an answer that is stored follow from it
   std::vector<int> layers;  ///< in which methods may run
+  Index generate = 0;       ///< EvalDocument::generate
 };
 
 class PassFile {

@@ -99,6 +99,25 @@ void add_token(const TokenScore& token, const ShortScore* without_distant, PassS
   sums.key_nll += token.nll;
 }
 
+/// Of the answer of the compressed cache beside that of the full one.
+void add_answer(const EvalDocument& document, const std::vector<int>& answer, PassSums& sums) {
+  const std::vector<int>& full = document.document.scored;
+  sums.continued = 1;
+  const std::optional<Index> differs = first_difference(full, answer);
+  sums.same = !differs, sums.differs = differs.has_value();
+  sums.first_differs = static_cast<double>(differs.value_or(0));
+  sums.length_full = static_cast<double>(full.size()), sums.length = static_cast<double>(answer.size());
+  const auto alike = [&](Index count, double& share, double& asked) {
+    if (document.generate >= count) share = share_alike(full, answer, count), asked = 1;
+  };
+  alike(32, sums.alike_32, sums.asked_32);
+  alike(64, sums.alike_64, sums.asked_64);
+  alike(256, sums.alike_256, sums.asked_256);
+  const double of_full = repetition(full), of_answer = repetition(answer);
+  if (std::isnan(of_full) || std::isnan(of_answer)) return;
+  sums.repeatable = 1, sums.repetition_full = of_full, sums.repetition = of_answer;
+}
+
 }  // namespace
 
 PassSums sums_of(const TaskInfo& task, const EvalDocument& document, const PassResult& pass) {
@@ -106,6 +125,7 @@ PassSums sums_of(const TaskInfo& task, const EvalDocument& document, const PassR
   const bool has_short = !document.without_distant.empty();
   if (has_short) check_length(document, document.without_distant.size(), "of the short context");
   PassSums sums;
+  if (document.generate > 0) add_answer(document, pass.answer, sums);
   for (const ScoredSpan& span : document.document.spans) {
     for (Index i = span.begin - 1; i < span.end - 1; ++i) {
       const auto at = static_cast<std::size_t>(i);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include <kvbench/eval/answers.hpp>
 #include <kvbench/eval/scores.hpp>
 #include <kvbench/eval/tasks.hpp>
 #include <kvbench/replay/records/results.hpp>
@@ -58,6 +59,7 @@ struct PassResult {
   replay::Status status = replay::Status::ok;
   std::string reason;                         ///< why it is not ok, or notes
   std::vector<TokenScore> tokens;             ///< tokens[i] is the prediction of scored[i + 1]
+  std::vector<int> answer;                    ///< of the compressed cache by itself, if documents are continued
   std::vector<LayerErrors> layers;            ///< of the layers that the method compressed, ascending
   double budget_tokens = 0, kept_tokens = 0;  ///< means per kv head, as in replay
   replay::Bytes bytes;                        ///< mean per kv head over all layers of the model
@@ -65,8 +67,9 @@ struct PassResult {
 };
 
 struct EvalDocument {
-  std::size_t task = 0;  ///< index into EvalResults::tasks
-  TaskDocument document;
+  std::size_t task = 0;                     ///< index into EvalResults::tasks
+  TaskDocument document;                    ///< if it is continued, the scored tokens are the answer of the full cache
+  Index generate = 0;                       ///< Generation::tokens
   std::vector<ShortScore> without_distant;  ///< as PassResult::tokens; empty: there was no short-context pass
 };
 
@@ -90,6 +93,7 @@ struct EvalSettings {
   std::string protect;                         ///< "FIRST,LAST", followed by " outside" where not part of the budget
   std::string decoded;                         ///< treatment of decoded tokens
   std::string protocol = "decode";             ///< "stream": the context passes through the compressed cache, too
+  std::string generate = {};                   ///< Generation::text()
   std::optional<std::uint32_t> document_seed;  ///< absent: documents are given as token ids
 };
 /// What a request says of them.
@@ -127,6 +131,11 @@ struct PassSums {
   double tokens = 0, kl = 0, tv = 0, same_top = 0, sure = 0, sure_changed = 0, nll_full = 0, nll = 0, nll_short = 0;
   double key_tokens = 0, key_nll_full = 0, key_nll = 0;
   double answers = 0, right_full = 0, right_short = 0, right = 0, harmful = 0, beneficial = 0;
+  // Of documents that are continued. alike_N: share of the first N tokens of both answers; asked_N: whether so many
+  // were asked for.
+  double continued = 0, same = 0, differs = 0, first_differs = 0, length_full = 0, length = 0;
+  double alike_32 = 0, asked_32 = 0, alike_64 = 0, asked_64 = 0, alike_256 = 0, asked_256 = 0;
+  double repeatable = 0, repetition_full = 0, repetition = 0;
 };
 /// Of a pass that is ok. Throws Error where it has other tokens than the document.
 PassSums sums_of(const TaskInfo& task, const EvalDocument& document, const PassResult& pass);

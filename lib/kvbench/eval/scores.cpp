@@ -11,17 +11,24 @@
 #include <kvbench/core/statistics.hpp>
 
 namespace kvbench::eval {
+
+int most_probable(std::span<const float> logits) {
+  std::size_t top = 0;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    if (std::isnan(logits[i]) || logits[i] == INFINITY) throw Error("logit {} of a prediction is not finite", i);
+    if (logits[i] > logits[top]) top = i;
+  }
+  if (logits.empty() || logits[top] == -INFINITY) throw Error("a prediction has no finite logit");
+  return static_cast<int>(top);
+}
+
 namespace {
 
 /// A row of logits with the logarithm of its softmax.
 class LogSoftmax {
  public:
-  explicit LogSoftmax(std::span<const float> logits) : logits_(logits) {
-    for (std::size_t i = 0; i < logits.size(); ++i) {
-      if (std::isnan(logits[i]) || logits[i] == INFINITY) throw Error("logit {} of a prediction is not finite", i);
-      if (logits[i] > logits[top_]) top_ = i;
-    }
-    if (logits.empty() || logits[top_] == -INFINITY) throw Error("a prediction has no finite logit");
+  explicit LogSoftmax(std::span<const float> logits)
+      : logits_(logits), top_(static_cast<std::size_t>(most_probable(logits))) {
     terms_.reserve(logits.size());
     for (const float logit : logits) terms_.push_back(std::exp(static_cast<double>(logit) - logits[top_]));
     sum_ = std::accumulate(terms_.begin(), terms_.end(), 0.0);
@@ -35,7 +42,7 @@ class LogSoftmax {
  private:
   std::span<const float> logits_;
   std::vector<double> terms_;  ///< exp(logit - largest): exponentials take most of the time, so they are computed once
-  std::size_t top_ = 0;
+  std::size_t top_;
   double sum_ = 0, log_sum_exp_ = 0;
 };
 

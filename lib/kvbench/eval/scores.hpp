@@ -28,6 +28,9 @@ inline constexpr double sure_probability = 0.9;
 /// probability 0.
 TokenScore score_token(std::span<const float> full, std::span<const float> compressed, int token);
 
+/// The token with the largest logit; of equal ones that with the lowest id. Throws as score_token().
+int most_probable(std::span<const float> logits);
+
 /// One predicted token of the short-context pass.
 struct ShortScore {
   double nll = 0;

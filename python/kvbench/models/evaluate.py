@@ -70,15 +70,17 @@ class Evaluation:
     """Documents through a model with the full cache and with each configuration, to a table in the file `output`."""
 
     def __init__(self, model, methods, budgets, output, *, context, score, seeds=1, name=None, sha256=None, text="",
-                 rope_layout=None, threads=0, protocol="decode"):
+                 rope_layout=None, threads=0, protocol="decode", generate=0, temperature=0.0, sample_seed=0):
         where = "evaluate()"
+        require(0 <= sample_seed < 2**32, where, f"sample_seed is {sample_seed}; it is from 0 to {2**32 - 1}.")
+        self._generation, self._most = _core().Generation(generate, temperature, sample_seed), generate
         longest = getattr(model.config.get_text_config(), "max_position_embeddings", None) or 2**31
         check_text(name or "", f"{where}: argument 'name'")
         require(context >= 2, where, f"context is {context}; it is at least 2.")
         require(2 <= score <= 512, where, f"score is {score}; it is from 2 to 512.")
-        require(context + score <= longest, where, f"context={context} and score={score} are {context + score} tokens; "
-                f"{type(model).__name__} was trained on {longest}.")
-        self.model, self.context, self.score = model, context, score
+        require(generate or context + score <= longest, where, f"context={context} and score={score} are "
+                f"{context + score} tokens; {type(model).__name__} was trained on {longest}.")
+        self.model, self.context, self.score, self._longest = model, context, generate or score, longest
         self._found, self._passes = examination(model), Passes(model, rope_layout, threads, protocol=protocol)
         self._compression("exact", "100%")  # refuses what compressed() does
         layers = self._found.compressible or sorted(self._found.windows)
@@ -87,7 +89,8 @@ class Evaluation:
         name = name or os.path.basename(os.path.normpath(model.config._name_or_path or type(model).__name__))
         weights = next((short for short, dtype in TYPES.items() if dtype == model.dtype), str(model.dtype))
         self._table = _core().Evaluation(os.fspath(output), name, sha256 or digest_of(model), text, context, weights,
-                                         layers, model.config.get_text_config().num_hidden_layers, protocol)
+                                         layers, model.config.get_text_config().num_hidden_layers, protocol,
+                                         self._generation)
         seeds, budgets = seeds_of(seeds), [str(item) for item in listed(budgets, "budgets")]
         require(budgets, where, "there are no budgets.")
         self._configurations = []  # method, budget and seed as compressed() takes them, and why it does not
@@ -96,8 +99,8 @@ class Evaluation:
                 for seed in seeds if seeded else seeds[:1]:
                     self._add((method, budget, seed), label, params, seeded)
 
-    def _compression(self, method, budget, seed=0):
-        return self._passes.compression(method, budget, seed, self.context, self.score)
+    def _compression(self, method, budget, seed=0, scored=None):
+        return self._passes.compression(method, budget, seed, self.context, scored or self.score)
 
     def _add(self, given, label, params, seeded):
         layout = why_not = ""
@@ -112,18 +115,23 @@ class Evaluation:
             self._configurations.append((given, why_not))
 
     def read(self, name, ids):
-        """One document: its first tokens are the context, those behind it are scored."""
-        context, scored = ids[:self.context], ids[self.context:self.context + self.score]
+        """One document: its first tokens are the context. Those behind it are scored, or those of the full cache's
+        answer."""
+        context, scored, why_not = ids[:self.context], ids[self.context:self.context + self.score], ""
+        if self._most:
+            scored, why_not = self._own_answer(name, context)
+        elif len(scored) < self.score:
+            why_not = f"document {name} has {len(ids)} tokens, and context={self.context} and score={self.score} " \
+                f"need {self.context + self.score}"
         begins = context[:1] == [self.model.config.get_text_config().bos_token_id]
         short = self._table.add_document(name, context, scored, int(begins))
-        if len(scored) < self.score:
+        if why_not:
             for number in range(len(self._configurations)):
-                self._table.add_end(number, "skipped", f"document {name} has {len(ids)} tokens, and context="
-                                    f"{self.context} and score={self.score} need {self.context + self.score}")
+                self._table.add_end(number, "skipped", why_not)
             return
         with gradients.off():
             try:
-                self._table.add_short_scores(self._passes.logits(short + scored, self.score))
+                self._table.add_short_scores(self._passes.logits(short + scored, len(scored)))
             except Error as failure:
                 raise Error(f"evaluate(): document {name}, in the model itself: {failure}") from None
             full, begun = self._passes.exact(context, scored)
@@ -133,20 +141,37 @@ class Evaluation:
             else:
                 self._run(number, given, context, scored, full, begun)
 
+    def _own_answer(self, name, context):
+        """The answer of the full cache, and why nothing can be learned of it."""
+        if len(context) < self.context:
+            return [], f"document {name} has {len(context)} tokens, and context={self.context}"
+        try:
+            with gradients.off():
+                answer = self._passes.own_answer(context, self._most, self._draw(context))
+        except Error as failure:
+            raise Error(f"evaluate(): document {name}, in the model itself: {failure}") from None
+        return answer, "" if len(answer) > 1 else _core().ends_at_once
+
+    def _draw(self, context):
+        return _core().NextToken(self._generation, context)
+
     def finish(self, per_document, times=True):
         self._table.finish(per_document, times)
 
     def _run(self, number, given, context, scored, full, begun):
-        started, run = time.monotonic(), self._compression(*given)
+        started, run, answer = time.monotonic(), self._compression(*given, len(scored)), []
         try:
             logits = self._passes.compressed(run, context, scored, begun)
-            self._add_pass(number, run, full, logits, time.monotonic() - started)
+            if self._most:
+                answer = self._passes.answer(self._compression(*given, len(scored)), context, scored[0], begun,
+                                             self._most, self._draw(context))
+            self._add_pass(number, run, full, logits, time.monotonic() - started, answer)
         except NoCache as why:
             self._table.add_end(number, why.status, str(why))
         except (Error, *NO_MEMORY) as failure:
             self._table.add_end(number, "failed", str(failure) or "there is no memory for it")
 
-    def _add_pass(self, number, run, full, logits, seconds):
+    def _add_pass(self, number, run, full, logits, seconds, answer):
         exact = {layer: held.whole for layer, held in run.present.items() if held.whole}
         reason = next(iter(exact.values()), "")
         if len(exact) == len(run.layers):
@@ -154,12 +179,14 @@ class Evaluation:
             return
         layers = [layer for layer in run.layers if layer not in exact]
         tokens = np.mean([run.present[layer].decoder.tokens() for layer in layers], axis=0)
-        sizes = self._found.sizes(self.context + self.score)
+        sizes = self._found.sizes(self.context + len(full))
         rest = 2.0 * sum(size for layer, (_, size) in sizes.items() if layer not in run.layers)  # 16 bits, as in rows
         held, heads = run.bytes, sum(heads for heads, _ in sizes.values())
         parts = [(held[part] + (rest if part not in ("meta", "slow") else 0)) / heads for part in BYTES]
-        note = f"layer {', '.join(map(str, exact))} stays exact: {reason}" if exact else ""
-        self._table.add_pass(number, full, logits, layers, *tokens, parts, note, seconds)
+        notes = [f"layer {', '.join(map(str, exact))} stays exact: {reason}"] if exact else []
+        if self._most and self.context + max(len(full), len(answer)) > self._longest:
+            notes.append(f"answers reach beyond the {self._longest} tokens that the model was trained on")
+        self._table.add_pass(number, full, logits, layers, *tokens, parts, "; ".join(notes), seconds, answer)
 
 
 def documents_of(documents, tokenizer, vocabulary):
@@ -196,7 +223,8 @@ def documents_of(documents, tokenizer, vocabulary):
 def evaluate(model: Any, documents: Any, methods: Any, budgets: Any = "25%mem", *, tokenizer: Any = None,
              context: int = 1024, score: int = 64, seeds: Any = 1, per_document: bool = True,
              output: FilePath | None = None, name: str | None = None, rope_layout: str | None = None,
-             threads: int = 0, protocol: str = "decode") -> Rows:
+             threads: int = 0, protocol: str = "decode", generate: int = 0, temperature: float = 0.0,
+             sample_seed: int = 0) -> Rows:
     """What methods do to the output of a model of transformers: the rows of ``kvbench eval``.
 
     One `evaluate()` of a model runs at a time: calls in other threads wait for each other, as `compressed()` does for
@@ -224,6 +252,13 @@ def evaluate(model: Any, documents: Any, methods: Any, budgets: Any = "25%mem", 
         What rows call the model.
     rope_layout, threads, protocol
         As for `compressed()`.
+    generate : int
+        From 2 on: free generation. The full cache continues each context by up to so many tokens, which are scored in
+        place of the `score` ones of the document, and each compressed cache continues it by itself (docs/eval.md).
+    temperature : float
+        Of sampled answers, which all caches draw with the same random numbers; 0: greedy.
+    sample_seed : int
+        The seed of these numbers.
 
     Returns
     -------
@@ -246,7 +281,8 @@ def evaluate(model: Any, documents: Any, methods: Any, budgets: Any = "25%mem", 
     with alone_with(model, "evaluate()"), tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
         path = os.path.abspath(output or os.path.join(folder, "rows.csv"))
         run = Evaluation(model, methods, budgets, path, context=context, score=score, seeds=seeds, name=name,
-                         text=read[0][0], rope_layout=rope_layout, threads=threads, protocol=protocol)
+                         text=read[0][0], rope_layout=rope_layout, threads=threads, protocol=protocol,
+                         generate=generate, temperature=temperature, sample_seed=sample_seed)
         for document in read:
             run.read(*document)
         run.finish(per_document)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Documents through a model, with the full cache and with compressed ones: the logits of the tokens after a context."""
+"""Documents through a model, with the full cache and with compressed ones: the logits of the tokens after a context,
+and what each cache says after it by itself."""
 
 import copy
 import inspect
@@ -14,6 +15,14 @@ from .examination import examination
 from .measure import TOLERANCE, body_of
 
 NO_MEMORY = (MemoryError, torch.OutOfMemoryError)
+
+
+def ends_of(model):
+    """The tokens that end an answer; none, if the model names none."""
+    found = None
+    for config in (getattr(model, "generation_config", None), model.config.get_text_config()):
+        found = getattr(config, "eos_token_id", None) if found is None else found
+    return set(found if isinstance(found, (list, tuple)) else [found]) - {None}
 
 
 class Passes:
@@ -82,3 +91,42 @@ class Passes:
             cache = copy.deepcopy(begun[0])
             run.begin(cache, begun[1], context)
             return self.logits(scored, len(scored), cache)
+
+    def own_answer(self, context, most, draw):
+        """What the full cache says after a context: up to `most` tokens, the last of which may be an end token.
+        draw(logits [1, vocabulary], position in the answer): the token that follows."""
+        if self.continues is None:
+            self.exact(context[:-1], context[-1:])
+        with Interface("compressed").attached(self._model):
+            return self._answer(context, [], None, most, draw)
+
+    def answer(self, run, context, first, begun, most, draw):
+        """The same of the caches of a Compression, through which its tokens pass, too. `first`: the first token of the
+        answer, which follows from the context alone; `begun`: as for compressed()."""
+        with running(self._model, run, self._pulse):
+            cache = None
+            if begun and not run.streams:
+                cache = copy.deepcopy(begun[0])
+                run.begin(cache, begun[1], context)
+            return self._answer(context, [first], cache, most, draw)
+
+    def _answer(self, context, answer, cache, most, draw):
+        """Continues an answer. `cache`: holds the context; None: nothing has read it."""
+        ends = ends_of(self._model)
+        while len(answer) < most and not ends.intersection(answer[-1:]):
+            if not self.continues:
+                logits = self.logits(context + answer, 1)
+            elif cache is None:
+                logits, cache = self._read(context + answer)
+            else:
+                logits = self.logits(answer[-1:], 1, cache)
+            answer.append(draw(logits, len(answer)))
+        return answer
+
+    def _read(self, ids):
+        """Logits [1, vocabulary] at the last of these tokens, and the cache that holds them."""
+        self._pulse()
+        more = {"logits_to_keep": 1} if self._short else {}
+        given = torch.tensor([ids], device=self._model.device)
+        read = self._model(input_ids=given, use_cache=True, **more)
+        return read.logits[0, -1:].float().cpu().contiguous().numpy(), getattr(read, cache_name(self._model))

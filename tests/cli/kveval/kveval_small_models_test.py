@@ -178,6 +178,53 @@ def test_wrong_file_types_are_converted_all_the_same(folder):
     assert harness.Trace(folder / "t.h5").info["quantisation"] == "F32 from Q4_0"
 
 
+def continued(model, tokens, first, most):
+    """A greedy answer of a SinkLlama, whose first token may be given."""
+    answer = list(first)
+    while len(answer) < most:
+        answer.append(int(model.log_probabilities(tokens + answer, 2)[-1].argmax()))
+    return answer
+
+
+def test_free_answers_in_numpy(folder):
+    """Of a model without end tokens; answers, and the figures about them, whatever the threads and the chunks of work.
+    The scored tokens are the answer of the full cache."""
+    model = tiny.write(folder / "m.gguf", "llama", tiny.LLAMA, 2, {"rope.freq_base": 1e4})
+    context, most, budget = 80, 32, 20
+    ids = ids_file(folder)
+    tokens = [int(t) for t in ids.read_text().split()][:context]
+    full = continued(SinkLlama(model, context, 0, 999), tokens, [], most)
+    short = continued(SinkLlama(model, context, 3, budget - 3), tokens, full[:1], most)
+    same = [a == b for a, b in zip(full, short)]
+    assert not all(same), full
+    found = []
+    for threads in (1, 4):
+        [row] = evaluate("--ids", ids, "--context", context, "--generate", most, "--budget", budget, "--no-f32", "-j",
+                         threads, "--method", "sink[sinks=3,reposition=false]", "--raw", folder / "raw.h5", model=model)
+        with h5py.File(folder / "raw.h5") as raw:
+            [result], [document] = raw["results"].values(), raw["documents"].values()
+            assert document["scored"][:].tolist() == full, (document["scored"][:], full)
+            assert result["answer"][:].tolist() == short, (result["answer"][:], short)
+            assert raw.attrs["generate"].decode() == "32 greedy", dict(raw.attrs)
+            first = [i + 1 for i, right in enumerate(result["right"][:]) if not right][0]
+        assert number(row, "first_differs") == same.index(False) == first, (row["first_differs"], same, first)
+        assert abs(number(row, "alike_32") - sum(same) / most) < 1e-6, row["alike_32"]
+        assert (row["alike_64"], row["same_answer"], row["answer_tokens"]) == ("", "0", "32"), row
+        found.append(row)
+    assert found[0] == found[1], found
+
+
+def test_samples_are_common_random_numbers(folder):
+    """At a temperature so high that logits hardly matter, the same numbers give the same tokens to all caches."""
+    model = tiny.write(folder / "m.gguf", "llama", tiny.LLAMA, 2, {"rope.freq_base": 1e4})
+    flags = ["--ids", ids_file(folder), "--context", 80, "--generate", 32, "--no-f32", "-b", "25%", "-m", "sink"]
+    greedy, [hot], [other] = [evaluate(*flags, *more, model=model) for more in (
+        (), ("--temperature", 100), ("--temperature", 100, "--sample-seed", 1))]
+    assert number(hot, "alike_32") > 0.5 > number(greedy[0], "alike_32"), (hot["alike_32"], greedy[0]["alike_32"])
+    assert (hot["generate"], other["generate"]) == ("32 at 100 seed 0", "32 at 100 seed 1"), (hot, other)
+    assert len({row["documents_sha256"] for row in (greedy[0], hot, other)}) == 3
+
+
 def test_models_without_a_tokenizer_and_refused_models(folder):
     model = tiny.write(folder / "m.gguf", "llama", tiny.LLAMA, 2)
     text = eval_harness.text_file(folder)

@@ -106,6 +106,7 @@ TEST_CASE("a pass that cannot be right is refused, whatever its checksum") {
       {"limits", [](PassResult& p) { p.layers[1].metrics[Metric::rel_err] = -0.5; }},
       {"negative", [](PassResult& p) { p.layers[0].drift = -1; }},
       {"negative", [](PassResult& p) { p.layers[1].residual = -INFINITY; }},
+      {"length of a stored answer", [](PassResult& p) { p.answer = {1}; }},
       {"cost", [](PassResult& p) { p.budget_tokens = NAN; }},
       {"cost", [](PassResult& p) { p.kept_tokens = -1; }},
       {"cost", [](PassResult& p) { p.bytes.read = INFINITY; }},
@@ -122,6 +123,29 @@ TEST_CASE("a pass that cannot be right is refused, whatever its checksum") {
     file.add(first, pass);
     CHECK(contains(message_of<Error>([&] { (void)file.pass(first, {Inject::upto, 11}, of_two); }), change.first));
   }
+}
+
+TEST_CASE("answers of documents that are continued are read as they were stored") {
+  const TempFolder folder;
+  PassFile file(folder / "e.cells", Mode::append);
+  PassResult pass = sample_pass(), skipped;
+  pass.answer = {5, 6, 7}, skipped.status = Status::skipped;
+  file.add(first, pass);
+  file.add(second, skipped);
+  file.add(third, EvaluatedDocument{.without_distant = {{}, {}}, .layers = {3}, .answer = {5, 6, 9}});
+  const auto refusal = [&](Index generate) {
+    return message_of<Error>([&] { (void)file.pass(first, {Inject::upto, 11}, {2, layers, generate}); });
+  };
+  CHECK(file.pass(first, {Inject::upto, 11}, {2, layers, 3}).answer == std::vector{5, 6, 7});
+  CHECK(file.pass(second, {}, {2, layers, 3}).answer.empty());
+  CHECK(file.document(third, {99, layers, 4}).answer == std::vector{5, 6, 9});
+  CHECK(contains(refusal(2), "length of a stored answer"));
+  CHECK(contains(refusal(0), "length of a stored answer"));
+  CHECK(contains(message_of<Error>([&] { (void)file.document(third, {2, layers, 2}); }), "length of a stored answer"));
+  pass.answer[1] = -1;
+  file.add(std::string(64, '4'), pass);
+  CHECK(contains(message_of<Error>([&] { (void)file.pass(std::string(64, '4'), {Inject::upto, 11}, {2, layers, 3}); }),
+                 "negative"));
 }
 
 TEST_CASE("a document that cannot be right is refused, whatever its checksum") {

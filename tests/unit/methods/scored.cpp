@@ -80,6 +80,18 @@ TEST_CASE("exact answers with the whole cache at any budget") {
   CHECK(cache->footprint()[0].rows == 2);
 }
 
+// Keys 2049 and 2048 are the same in 16 bits, where numbers from 2048 on are 2 apart and a tie goes to the even one; so
+// are the values 2049 and 2048, and 1 + 2^-12 is 1. The second token is decoded.
+TEST_CASE("exact rounds keys and values to numbers of 16 bits, those of decoded tokens too") {
+  HeadData head = small_head({2049, 2048}, 1);
+  head.values = {2049, 1 + 0x1p-12f};
+  const auto half = open_cache("exact", {{"numbers", "f16"}}, prompt_of(head, ref()), 1, 0);
+  append(*half, token_block(head, 1, 2, ref()));
+  const QueryBlock block = query_block(head, 1, 2, 2, ref());
+  CHECK(answer(head, block, half->entries(block), ref())[0] == doctest::Approx((2048.0 + 1) / 2).epsilon(1e-7));
+  CHECK(half->footprint()[0].element == Element::f16);
+}
+
 // Equal logits, two of three tokens with values 1, 2, 4 kept at weight 1: the answer is their plain mean.
 TEST_CASE("random keeps tokens at weight 1") {
   const HeadData head = small_head({0, 0, 0, 0}, 3);

@@ -239,12 +239,15 @@ class WorkItemRun {
 
   ConfigurationRun::Options options_of(const MethodChoice& choice) {
     const methods::MethodInfo& info = *choice.info;
+    std::span<NoiseFloor> floors;
+    // With numbers of 16 bits its answer is another one than that of the exact pass, and is measured as such.
+    if (info.kind == methods::Kind::exact && choice.params.text().empty()) floors = noise_floors_;
     return {.decode = decodes(),
             .observes = info.observes && decodes(),
             .recall_sinks = task_.request.recall_sinks,
             .standalone = task_.request.standalone,
             .selects = info.kind == methods::Kind::retrieval,
-            .noise_floors = info.kind == methods::Kind::exact ? std::span(noise_floors_) : std::span<NoiseFloor>(),
+            .noise_floors = floors,
             .context_mass = context_mass_,
             .keep_raw = task_.options.keep_raw,
             .keep_exact = task_.options.keep_exact,

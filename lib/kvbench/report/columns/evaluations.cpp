@@ -141,6 +141,16 @@ void add_settings(EvalColumns& c) {
                               "stream: the context passes through the compressed cache, too; empty: it is read with "
                               "exact attention and then compressed",
                               protocol(), "text"});
+  // Tables of earlier versions lack it.
+  c.identity(
+      Tells::section,
+      {"generate",
+       "tokens of an answer, at most, of documents that the full and the compressed cache continue by themselves, "
+       "followed by greedy, or the temperature and the seed of samples; the scored tokens are the full cache's answer; "
+       "empty: they are those of the document",
+       value_where<EvalRecord>(
+           always, [](auto& r) -> auto& { return r.settings.generate; }),
+       "text"});
   c.list.push_back(
       {"document_seed", "seed of the documents; empty where they are given as token ids", document_seed(), "integer"});
 }

@@ -133,12 +133,32 @@ std::string answers_text(const DamageOf& one) {
   return fmt::format(", {:.4g} of {:.4g} answers right ({:.4g} with the full cache)", right, answers, full);
 }
 
+/// The figure about the most tokens of the answers that rows of documents that are continued have, and how many those
+/// are.
+std::optional<std::pair<eval::Damage, int>> alike_of(std::span<const EvalRow* const> rows) {
+  constexpr std::pair<eval::Damage, int> longest_first[] = {
+      {eval::damage("alike_256"), 256}, {eval::damage("alike_64"), 64}, {eval::damage("alike_32"), 32}};
+  for (const auto& one : longest_first) {
+    if (std::ranges::none_of(rows, [&](const EvalRow* r) { return std::isnan(r->of(one.first).mean); })) return one;
+  }
+  return std::nullopt;
+}
+
+/// ", 43 % of the first 64 tokens of its own answers"
+std::string alike_text(const DamageOf& one) {
+  const auto alike = alike_of(one.of_texts);
+  if (!alike) return "";
+  return fmt::format(", {:.3g} % of the first {} tokens of free answers",
+                     100 * one.mean_of([&](const EvalRow& r) { return r.of(alike->first).mean; }), alike->second);
+}
+
 /// "perplexity x 1.1, the same most probable token in 88 % of the predictions"
 std::string figures_text(const DamageOf& one) {
   const double perplexity = one.mean_of([](const EvalRow& r) { return r.of(eval::damage("nll_diff")).mean; });
-  return fmt::format(
-      "perplexity x {:.3g}, the same most probable token in {:.3g} % of the predictions{}", std::exp(perplexity),
-      100 * one.mean_of([](const EvalRow& r) { return r.of(eval::damage("top1")).mean; }), answers_text(one));
+  return fmt::format("perplexity x {:.3g}, the same most probable token in {:.3g} % of the predictions{}{}",
+                     std::exp(perplexity),
+                     100 * one.mean_of([](const EvalRow& r) { return r.of(eval::damage("top1")).mean; }),
+                     alike_text(one), answers_text(one));
 }
 
 /// " 12 documents tell KL apart where it differs by a factor of about 1.5 or more.": the median over the methods of the
@@ -194,12 +214,38 @@ std::string context_note(std::span<const RowsOfText> texts) {
          "(docs/eval.md says by how much; --protocol stream measures it).";
 }
 
+/// What answers are where documents are continued, and what a difference in precision alone does to them; else "".
+std::string generation_note(std::span<const RowsOfText> texts) {
+  DamageOf floor;
+  bool continued = false;
+  for (const RowsOfText& rows : texts) {
+    for (const EvalRow* r : rows) {
+      continued = continued || !r->settings.generate.empty();
+      if (r->ok() && r->document == "all" && !r->layer && r->method == "exact" && r->params == "numbers=f16")
+        floor.of_texts.push_back(r);
+    }
+  }
+  if (!continued) return "";
+  const auto alike = alike_of(floor.of_texts);
+  const std::string precision =
+      floor.of_texts.empty() || !alike
+          ? " exact[numbers=f16] would show what a difference in precision alone does."
+          : fmt::format(
+                " A cache in 16 bits, a difference in precision alone, leaves {:.3g} % of the first {} tokens "
+                "alike.",
+                100 * floor.mean_of([&](const EvalRow& r) { return r.of(alike->first).mean; }), alike->second);
+  return "Scored tokens are the full cache's own answers; free answers are those of the compressed cache by itself, "
+         "alike where the full cache says the same at the same place." +
+         precision;
+}
+
 /// What sections over several texts have in common.
 std::string setting_of(const EvalSection& s) {
   const eval::EvalSettings& e = s.settings;
-  return fmt::format("{}, {} tokens, question {}, {}, weights {}, cache {}, protected {}, decoded {}{}", s.model,
+  return fmt::format("{}, {} tokens, question {}, {}, weights {}, cache {}, protected {}, decoded {}{}{}", s.model,
                      s.context, s.question, layers_text(e), e.weights, e.kv_dtype, e.protect, e.decoded,
-                     e.protocol == "stream" ? ", protocol stream" : "");
+                     e.protocol == "stream" ? ", protocol stream" : "",
+                     e.generate.empty() ? "" : ", generated " + e.generate);
 }
 
 }  // namespace
@@ -207,7 +253,9 @@ std::string setting_of(const EvalSection& s) {
 std::vector<std::string> damage_answers(std::span<const RowsOfText> texts) {
   std::vector<std::string> out;
   for (const DamageStanding& at : damage_standings(texts)) out.push_back(damage_sentence(at, texts.size()));
-  if (std::string note = context_note(texts); !out.empty() && !note.empty()) out.push_back(std::move(note));
+  if (out.empty()) return out;
+  for (std::string note : {context_note(texts), generation_note(texts)})
+    if (!note.empty()) out.push_back(std::move(note));
   return out;
 }
 

@@ -46,6 +46,10 @@ DocTable configuration_table(const std::string& title, const RowList& rows) {
                   {{"KL", true}, interval_of(eval::damage("kl_mean"))},
                   {{"KL p99", true, false, true}, mean_alone(eval::damage("kl_p99"))},
                   {{"top-1", true}, interval_of(eval::damage("top1"))},
+                  {{"first 32 alike", true}, interval_of(eval::damage("alike_32"))},
+                  {{"first 64 alike", true}, interval_of(eval::damage("alike_64"))},
+                  {{"first 256 alike", true}, interval_of(eval::damage("alike_256"))},
+                  {{"repetition difference", true, false, true}, interval_of(eval::damage("repetition_diff"))},
                   {{"nll difference", true}, interval_of(eval::damage("nll_diff"))},
                   {{"key nll difference", true, false, true}, interval_of(eval::damage("key_nll_diff"))},
                   {{"nll verdict", false, false, true}, &EvalRow::nll_verdict},
@@ -109,16 +113,16 @@ DocTable main_table(const EvalSection& section) {
 
 Paragraph setting_paragraph(const EvalSection& section) {
   const std::string layers = layers_text(section.settings);
-  return {
-      fmt::format("Documents of {} with contexts of {} tokens, question {} the compressed context. Methods "
-                  "compute the attention of {} in {} of the running model{}. Every figure is "
-                  "paired with the full cache on the same tokens. Weights: {}; cache: {}; protected tokens: "
-                  "{}; decoded tokens: {}; digests of the documents: {}.",
-                  section.text, section.context, section.question,
-                  section.settings.protocol == "stream" ? "all tokens (protocol stream)" : "the scored tokens", layers,
-                  layers.starts_with("all") ? "" : "; the others keep their full cache, which the bytes count",
-                  section.settings.weights, section.settings.kv_dtype, section.settings.protect,
-                  section.settings.decoded, section.documents)};
+  return {fmt::format(
+      "Documents of {} with contexts of {} tokens, question {} the compressed context. Methods "
+      "compute the attention of {} in {} of the running model{}. Every figure is "
+      "paired with the full cache on the same tokens. Weights: {}; cache: {}; protected tokens: "
+      "{}; decoded tokens: {}{}; digests of the documents: {}.",
+      section.text, section.context, section.question,
+      section.settings.protocol == "stream" ? "all tokens (protocol stream)" : "the scored tokens", layers,
+      layers.starts_with("all") ? "" : "; the others keep their full cache, which the bytes count",
+      section.settings.weights, section.settings.kv_dtype, section.settings.protect, section.settings.decoded,
+      section.settings.generate.empty() ? "" : "; generated tokens: " + section.settings.generate, section.documents)};
 }
 
 std::vector<Block> prediction_blocks(const EvalSection& section, const Predictions& predictions) {

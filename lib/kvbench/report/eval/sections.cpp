@@ -77,6 +77,7 @@ void distinguish(std::vector<EvalSection>& sections) {
       {"protected tokens ", [](const EvalSection& s) { return s.settings.protect; }},
       {"decoded tokens: ", [](const EvalSection& s) { return s.settings.decoded; }},
       {"protocol ", [](const EvalSection& s) { return s.settings.protocol; }},
+      {"generated tokens: ", [](const EvalSection& s) { return s.settings.generate; }},
       {"documents: ", [](const EvalSection& s) { return s.documents; }}};
   const auto of_text = [](const EvalSection& s) { return std::tie(s.model, s.text, s.context); };
   for (EvalSection& section : sections) {

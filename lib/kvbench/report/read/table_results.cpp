@@ -126,7 +126,8 @@ compare::EvalSetting setting_of(const eval::EvalRecord& r) {
           .weights = r.settings.weights,
           .kv_dtype = r.settings.kv_dtype,
           .protect = r.settings.protect,
-          .decoded = r.settings.decoded};
+          .decoded = r.settings.decoded,
+          .generate = r.settings.generate};
 }
 
 }  // namespace
