@@ -25,9 +25,10 @@ NEEDS_TORCH = {"compressed", "evaluate", "from_kvpress", "lm_eval_model", "load_
 STRICT = [f"kvbench/{name}.py" for name in (
     "__init__ _error _kinds files/schema files/trace files/trace_writer results/raw results/rows results/sentences "
     "methods/method methods/given methods/scores program/check program/commands program/golden choosing/choose "
-    "choosing/settings").split()]
+    "choosing/settings bundles/archive bundles/tables bundles/inputs bundles/bundle bundles/recompute "
+    "bundles/verify").split()]
 # Subpackages, each of which imports from those before it alone.
-ORDER = ["_error", "_kinds", "files", "methods", "results", "program", "models", "dump_hf", "choosing"]
+ORDER = ["_error", "_kinds", "files", "methods", "results", "program", "models", "dump_hf", "choosing", "bundles"]
 USE = '''
 import kvbench
 
