@@ -25,15 +25,15 @@ function(install_completion shell folder)
     install(FILES ${completion} DESTINATION ${CMAKE_INSTALL_DATADIR}/${folder} RENAME ${name})
   endforeach()
 endfunction()
-install_completion(bash bash-completion/completions kvbench kvbench-validate kveval kvdump kvbench-choose
-  kvbench-dump-hf)
+install_completion(bash bash-completion/completions kvbench kvbench-validate kveval kvdump kvbench-bundle
+  kvbench-choose kvbench-dump-hf kvbench-verify)
 install_completion(zsh zsh/site-functions _kvbench)
 install_completion(fish fish/vendor_completions.d kvbench.fish kvbench-validate.fish kveval.fish
-  kvdump.fish kvbench-choose.fish kvbench-dump-hf.fish)
+  kvdump.fish kvbench-bundle.fish kvbench-choose.fish kvbench-dump-hf.fish kvbench-verify.fish)
 if(KVBENCH_WITH_CUDA)
   install(TARGETS kvbench_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
-install(DIRECTORY traces configs docs python DESTINATION ${CMAKE_INSTALL_DATADIR}/kvbench
+install(DIRECTORY traces results configs docs python DESTINATION ${CMAKE_INSTALL_DATADIR}/kvbench
   USE_SOURCE_PERMISSIONS  # configs/slurm/submit is executable
   PATTERN __pycache__ EXCLUDE PATTERN "*.egg-info" EXCLUDE PATTERN build EXCLUDE)
 install(FILES README.md CHANGELOG.md CITATION.cff CONTRIBUTING.md HACKING.md LICENSE DESTINATION

@@ -35,7 +35,6 @@ constexpr Slip commands[] = {
     {"check", "validate", "kvbench validate, or kvbench methods NAME --check for the contract of a method"},
     {"test", "validate", "kvbench validate, or kvbench methods NAME --check for the contract of a method"},
     {"claims", "validate", "kvbench validate, or kvbench compare --sweep for those of a sweep file"},
-    {"verify", "validate", "kvbench validate golden"},
     {"verify-golden", "validate", "kvbench validate golden"},
     {"golden", "validate", "kvbench validate golden"},
     {"diff", "compare", "kvbench compare"},

@@ -85,7 +85,9 @@ struct CommandLine {
 };
 
 /// Programs whose flags kvbench does not know, and reads from the page of their help.
-constexpr const char* pages[] = {"kvdump", "kvbench-choose", "kvbench-dump-hf"};
+constexpr const char* pages[] = {"kvdump", "kvbench-choose", "kvbench-dump-hf", "kvbench-bundle", "kvbench-verify"};
+/// Those that are commands of kvbench too, without kvbench- in front.
+constexpr const char* page_commands[] = {"bundle", "verify"};
 
 /// Behind the tables of words: what they are completed with. A list is completed behind its last comma and the dash
 /// that leaves an item out, a wrapper behind its bracket, a value behind the = of its flag, which bash makes a word of
@@ -139,7 +141,9 @@ std::string bash_script(const CommandLine& all) {
       values += fmt::format("    {}) echo \"{}\" ;;\n", fmt::join(patterns, "|"),
                             flag.takes_methods ? "$_kvbench_methods" : fmt::format("{}", fmt::join(flag.values, " ")));
     }
-    flags += fmt::format("    \"{}\") echo \"{}\" ;;\n", command.name, fmt::join(names, " "));
+    const bool has_page = std::ranges::find(page_commands, command.name) != std::end(page_commands);
+    flags += fmt::format("    \"{}\") echo \"{}\"{} ;;\n", command.name, fmt::join(names, " "),
+                         has_page ? fmt::format("; _kvbench_page kvbench-{}", command.name) : "");
   }
   for (const auto& [command, list] : all.behind)
     words += fmt::format("    \"{}\") echo \"{}\" ;;\n", command, in_both_cases(list));
@@ -209,6 +213,11 @@ std::string fish_script(const CommandLine& all) {
   for (const char* program : pages)
     out += fmt::format("complete -c {0} -n 'string match -q -- \"-*\" (commandline -ct)' -a '(__kvbench_page {0})'\n",
                        program);
+  for (const char* command : page_commands)
+    out += fmt::format(
+        "complete -c kvbench -n '__kvbench_in {0}; and string match -q -- \"-*\" (commandline -ct)' -a "
+        "'(__kvbench_page kvbench-{0})'\n",
+        command);
   for (const auto& [command, words] : all.behind)
     out += fmt::format("complete -c kvbench -n '__kvbench_in \"{}\"' -f -a '{}'\n", command, fmt::join(words, " "));
   for (const auto& [command, word] : all.below)

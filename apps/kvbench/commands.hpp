@@ -7,6 +7,7 @@
 namespace kvbench::app {
 
 Command add_allocate(CLI::App& app);
+Command add_bundle(CLI::App& app);
 Command add_cache(CLI::App& app);
 Command add_compare(CLI::App& app);
 Command add_completion(CLI::App& app);
@@ -19,5 +20,6 @@ Command add_report(CLI::App& app);
 Command add_sweep(CLI::App& app);
 Command add_synth(CLI::App& app);
 Command add_validate(CLI::App& app);
+Command add_verify(CLI::App& app);
 
 }  // namespace kvbench::app

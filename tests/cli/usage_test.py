@@ -10,11 +10,12 @@ import shutil
 import subprocess
 import time
 import unittest
+from unittest import mock
 
 from support import SAMPLE, CliTest, rows, run
 
 COMMANDS = ("info", "replay", "sweep", "merge", "compare", "report", "validate", "methods", "synth", "eval", "cache",
-            "allocate", "completion")
+            "allocate", "bundle", "verify", "completion")
 
 
 def as_json(text):
@@ -145,6 +146,23 @@ class Usage(CliTest):
                 (["kvbench", "validate", "golden", "--device", "au"], ["auto"]),
                 (["kvbench-validate", "golden", "--is"], ["--isa"]), (["kvbench", "validate", "--po"], [])):
             self.assertEqual(completed(*words), right, words)
+
+        shutil.copy(other, self.path("kvbench-verify"))
+        with mock.patch.dict(os.environ, PATH=f"{self.folder}:{os.environ['PATH']}"):
+            self.assertEqual(completed("kvbench", "verify", "--s"), ["--sketch"])
+            self.assertEqual(completed("kvbench-verify", "--q"), ["--quiet"])
+
+    def test_commands_of_the_python_package(self):
+        """The program gets the words and decides the exit code; without it a sentence says how to get it."""
+        alone = {**os.environ, "PATH": self.folder}
+        for name in "bundle", "verify":
+            self.fails(2, f"runs the program kvbench-{name}", "`pip install .`", args=[name, "run.csv"], env=alone)
+            self.assertIn(f"The flags are those of kvbench-{name}", self.ok(name, "--help", env=alone))
+            path = self.path(f"kvbench-{name}")
+            with open(path, "w", opener=lambda path, flags: os.open(path, flags, 0o755)) as file:
+                file.write("#!/bin/sh\necho \"$1|$2|$3\"\nexit 4\n")
+            done = run(name, "a b", "--sample", 3, env=alone)
+            self.assertEqual((done.returncode, done.stdout), (4, "a b|--sample|3\n"))
 
     # What a shell makes of a line; "|" is where its cursor stands.
     COMPLETED = (("kvbench repl|", "kvbench replay "), ("kvbench replay --forma|", "kvbench replay --format "),

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// `kvbench bundle` and `kvbench verify` are programs of the Python package: archives and digests are in its library.
+#include <fmt/format.h>
+
+#include <apps/common/command_line.hpp>
+#include <apps/kvbench/own_program.hpp>
+
+namespace kvbench::app {
+namespace {
+
+Command python_command(CLI::App& app, const char* name, const char* program, const char* description) {
+  CLI::App* flags = app.add_subcommand(name, description);
+  const char* const remedy =
+      "It is a program of the Python package: `pip install .` or `pip install ./python` in a clone of kvbench puts it "
+      "into PATH.";
+  flags->footer(fmt::format("The flags are those of {}, which is not in PATH here. {}", program, remedy));
+  return own_command(flags, {.program = program, .remedy = remedy, .help = [flags] {
+                               print(flags->help(flags->get_parent()->get_name()));
+                               return static_cast<int>(done);
+                             }});
+}
+
+}  // namespace
+
+Command add_bundle(CLI::App& app) {
+  return python_command(app, "bundle", "kvbench-bundle",
+                        "Put tables of results into one file that others recompute in part");
+}
+
+Command add_verify(CLI::App& app) {
+  return python_command(app, "verify", "kvbench-verify", "Recompute a part of a bundle, and say what was checked");
+}
+
+}  // namespace kvbench::app
