@@ -15,7 +15,7 @@ from typing import Any
 from .._error import Error, check_regular, require
 from . import archive
 from .inputs import Input, Places
-from .tables import CONTROL, EVAL, ISAS, MOST_CELLS, Cell, Table, cells_of, inputs_of, table_of
+from .tables import CONTROL, EVAL, ISAS, Cell, Table, cells_of, check_size, inputs_of, table_of
 
 SCHEMA = "1.0"  # another one where something else is derived from the same rows
 MOST_INPUTS = 200
@@ -94,8 +94,7 @@ def make(paths: list[str], settings: dict[str, str], places: Places) -> Bundle:
         tables.append(Table(os.path.basename(path), table.data, table.kind, own, table.columns, table.rows))
     require(len({table.sha256 for table in tables}) == len(tables), "bundle", "two of the tables are equal; give one.")
     wanted = {one: None for table in tables for cell in cells_of(table) if not cell.cannot for one in inputs_of(cell)}
-    cells = sum(table.data.count(b",") + table.data.count(b"\n") for table in tables)
-    require(cells <= MOST_CELLS, "bundle", f"the tables have more than {MOST_CELLS} cells together; make two bundles.")
+    check_size("bundle", (table.data for table in tables))
     require(len(wanted) <= MOST_INPUTS, "bundle", f"the rows came from more than {MOST_INPUTS} files; make two "
             "bundles.")
     return Bundle(tables, sorted({places.named(*one) for one in wanted}), this_machine())
@@ -135,8 +134,7 @@ def _json(data: bytes, path: str) -> Any:
 
 
 def _tables(found: Any, members: dict[str, bytes], path: str) -> list[Table]:
-    cells = sum(data.count(b",") + data.count(b"\n") for data in members.values())
-    require(cells <= MOST_CELLS, path, f"has more than {MOST_CELLS} cells of tables, which no bundle has.")
+    check_size(path, members.values())
     require(len(found) == len(members) - 1, path, f"its manifest describes {len(found)} tables, and it has "
             f"{len(members) - 1}.")
     tables = []

@@ -12,7 +12,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,7 @@ VALUES = {"sha256": "([0-9a-f]{12})?", "layer": f"all|{WHOLE}", "isa": r"[\w.-]{
           "protect": f"{WHOLE},{WHOLE}( outside)?", "decoded": "(method|keep)?"}
 NAME = re.compile(r"[A-Za-z0-9_+@().=,;%\[\]-]{1,300}")  # of a method with parameters; files have : or /
 PLAN = re.compile("sha256=([0-9a-f]{12})")  # the parameters of a plan
-MOST_CELLS = 4_000_000  # of CSV files: they take some 100 bytes of memory each
+MOST_FIELDS = 4_000_000  # of CSV files: they take some 100 bytes of memory each
 MOST_TEXT = 4000  # characters of one
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
@@ -235,8 +235,7 @@ KINDS = (REPLAY, EVAL)
 def table_of(name: str, data: bytes, settings: dict[str, str]) -> Table:
     """A table of a CSV. Raises Error, with the reason, for tables of other commands, and for cells that no table of
     kvbench has. Settings are those that the kind of table has."""
-    require(data.count(b",") + data.count(b"\n") <= MOST_CELLS, name, f"has more than {MOST_CELLS} cells, which is too "
-            "large for a bundle; bundle parts of it, or without --rows query.")
+    check_size(name, [data])
     columns, *rows = csv_rows(name, ("method", "status"), "a table of kvbench replay, sweep or eval, whose rows alone "
                               "say what computes them", data)[1]
     kinds = [kind for kind in KINDS if all(column in columns for column in kind.needed)]
@@ -250,6 +249,13 @@ def table_of(name: str, data: bytes, settings: dict[str, str]) -> Table:
     for number, row in enumerate(table.rows, 1):
         _check_row(row, f"{name}: row {number}")
     return table
+
+
+def check_size(where: str, tables: Iterable[bytes]) -> None:
+    """Raises Error if CSV files are too large together."""
+    fields = sum(data.count(b",") + data.count(b"\n") for data in tables)
+    require(fields <= MOST_FIELDS, where, f"has more than {MOST_FIELDS} fields, too many for a bundle; bundle parts, or"
+            " rows without --rows query.")
 
 
 def check_settings(name: str, settings: dict[str, str], kind: Kind) -> None:
