@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Free generation: how a token follows from logits, and what tells two answers apart. The full and each compressed cache
+// Free generation: how a token follows from logits, and what tells two answers apart. The full and a compressed cache
 // continue a context by themselves; an answer is what one of them says, with its end token if it comes to one.
 #pragma once
 

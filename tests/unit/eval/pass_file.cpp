@@ -144,7 +144,9 @@ TEST_CASE("answers of documents that are continued are read as they were stored"
   CHECK(contains(message_of<Error>([&] { (void)file.document(third, {2, layers, 2}); }), "length of a stored answer"));
   pass.answer[1] = -1;
   file.add(std::string(64, '4'), pass);
-  CHECK(contains(message_of<Error>([&] { (void)file.pass(std::string(64, '4'), {Inject::upto, 11}, {2, layers, 3}); }),
+  CHECK(contains(message_of<Error>([&] {
+                   (void)file.pass(std::string(64, '4'), {Inject::upto, 11}, {2, layers, 3});
+                 }),
                  "negative"));
 }
 
