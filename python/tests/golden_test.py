@@ -30,7 +30,7 @@ def blocks_of_page():
 class Rows(PackageTest):
     def test_all_rows(self):
         rows = kvbench.golden()
-        self.assertGreater(len(rows), 400)
+        self.assertGreater(len(rows), 250)
         digest = hashlib.sha256(pathlib.Path(SAMPLE).read_bytes()).hexdigest()
         self.assertEqual({row.sha256 for row in rows}, {digest[:16]})
         for row in rows:
@@ -152,9 +152,9 @@ class Ports(PackageTest):
 
     def test_methods_of_the_program(self):
         rows = kvbench.verify_golden(SAMPLE, ["sink", "snapkv[per=query_head]"], isa="scalar")
-        self.assertEqual([(row["outcome"], row["backend"]) for row in rows], [("same", "scalar")] * 12)
+        self.assertEqual([(row["outcome"], row["backend"]) for row in rows], [("same", "scalar")] * 8)
         with kvbench.Trace(SAMPLE) as trace:
-            self.assertEqual(len(kvbench.verify_golden(trace, "sink")), 6)
+            self.assertEqual(len(kvbench.verify_golden(trace, "sink")), 4)
 
     def test_a_port_in_python(self):
         for port in (self.methods.snapkv, f"{self.methods.__file__}:snapkv"):

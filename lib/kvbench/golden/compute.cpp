@@ -20,9 +20,7 @@ struct Place {
   const char* prompt;
   std::int64_t layer, kv_head;
 };
-constexpr Place places[] = {{replay::Protocol::decode, "0", 2, 0},
-                            {replay::Protocol::prefill, "1", 14, 2},
-                            {replay::Protocol::decode, "2", 26, 2}};
+constexpr Place places[] = {{replay::Protocol::decode, "0", 2, 0}, {replay::Protocol::prefill, "1", 14, 2}};
 
 /// A number of tokens and a share of the memory; what a method cannot meet is replaced by what it can: retrieval holds
 /// more than the full cache, and quantisers hold every token.
