@@ -368,17 +368,17 @@ eval::PassResult DocumentRun::run(const loop::LoopConfiguration& configuration, 
 /// The caches of a configuration that continues a document by itself.
 class DocumentRun::FreeRun {
  public:
-  FreeRun(DocumentRun& run, const loop::LoopConfiguration& configuration, const std::vector<int>& exact)
+  /// `pass`: that of the scored tokens, which the method answers in the same layers.
+  FreeRun(DocumentRun& run, const loop::LoopConfiguration& configuration, const Pass& pass)
       : run_(run),
-        exact_(exact),
+        pass_(pass),
         decoder_(document_of(run), run.machine_.options.request, run.machine_.options.how, configuration,
                  &app::stop_requested()) {}
 
   /// What replaces the outputs of a layer for `count` tokens, the first of which is captured in row `row`.
   llama::Replacement replace(const llama::LayerCapture& captured, Index row, Index count) {
-    const bool answers = std::ranges::binary_search(run_.layers_, captured.layer) &&
-                         std::ranges::find(exact_, captured.layer) == exact_.end();
-    if (!answers) return {};
+    const bool skipped = std::ranges::find(pass_.exact, captured.layer) != pass_.exact.end();
+    if (skipped || !run_.answers(captured.layer, pass_)) return {};
     try {
       return {.outputs = answer(captured, row, count), .exact = {}};
     } catch (const loop::NoCache&) {
@@ -415,23 +415,22 @@ class DocumentRun::FreeRun {
   }
 
   DocumentRun& run_;
-  const std::vector<int>& exact_;
+  const Pass& pass_;
   loop::Decoder decoder_;
   std::set<std::size_t> compressed_;  ///< indices of layers
 };
 
 // The arrays that are captured have rows for the tokens of the full cache's answer, and this one may be longer: each of
 // its tokens is captured in the row of the first one. Caches keep the rows of their tokens themselves.
-std::vector<int> DocumentRun::answer(const loop::LoopConfiguration& configuration, const std::vector<int>& exact,
-                                     llama::Sequence sequence) {
-  FreeRun run(*this, configuration, exact);
+std::vector<int> DocumentRun::answer(const loop::LoopConfiguration& configuration, const Pass& scored) {
+  FreeRun run(*this, configuration, scored);
   std::vector<std::int32_t> tokens(document_.context.begin(), document_.context.end());
   std::vector<int> answer{document_.scored.front()};
   const eval::NextToken next(machine_.options.generation, document_.context);
   const auto pass = [&](Index begin, Index row, Index count) {
     const auto replace = [&](const llama::LayerCapture& captured) { return run.replace(captured, row, count); };
     machine_.injector.begin(row, static_cast<int>(count), replace, false);
-    decode(tokens, begin, count, sequence);
+    decode(tokens, begin, count, scored.sequence);
     machine_.injector.end();
   };
   machine_.context.remove_from(first_);
@@ -453,7 +452,7 @@ std::vector<int> DocumentRun::answer(const loop::LoopConfiguration& configuratio
 
 void DocumentRun::add_answer(const loop::LoopConfiguration& configuration, Pass& pass) {
   try {
-    pass.result.answer = answer(configuration, pass.exact, pass.sequence);
+    pass.result.answer = answer(configuration, pass);
   } catch (const loop::NoCache& why) {
     throw Ended{why.status, why.what()};
   }

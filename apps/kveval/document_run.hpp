@@ -62,9 +62,8 @@ class DocumentRun {
   /// Passes the tokens [begin, begin + count) through the model.
   void decode(const std::vector<std::int32_t>& tokens, Index begin, Index count, llama::Sequence sequence);
   /// What the caches of a configuration say after the context, as own_answer(); the first token is that of the full
-  /// cache's answer. `exact`: the layers that stay exact.
-  std::vector<int> answer(const loop::LoopConfiguration& configuration, const std::vector<int>& exact,
-                          llama::Sequence sequence);
+  /// cache's answer. `scored`: the pass of the scored tokens.
+  std::vector<int> answer(const loop::LoopConfiguration& configuration, const Pass& scored);
   void add_answer(const loop::LoopConfiguration& configuration, Pass& pass);
   void run_pass(Pass& pass);
   void pass_tokens(Pass& pass, Part& part, Index begin, Index count);

@@ -108,7 +108,7 @@ class Folder(PackageTest):
         flags = ["--minutes", "1", "--menu", "h2o,sink,int8[group=16]", "--documents", "3", "--methods",
                  "sink,h2o,int8[group=16],fp8", "--memory", "60%"]
         plan = plans.text_of("model", 2, "x", "60%mem", {0: "h2o", 1: "sink"})
-        made = types.SimpleNamespace(text=plan, has_a_choice=True, confirmed=True)
+        made = types.SimpleNamespace(text=plan, has_a_choice=True, confirmed=True, settings=[], beside=[])
         with mock.patch.object(choose, "divide", lambda *_: made):
             text = self.run_it(*flags, out="a b (c)")
             self.assertRegex(text, r"\| vLLM --kv-cache-dtype fp8 \| 5\d\.\d % \| [0-9.e-]+ "

@@ -26,6 +26,11 @@ class Sizes(ChooseTest):
         self.assertIn("it holds 33.3 MB of the 100 MB", self.sized(apart=0.1))
         self.assertEqual(self.programs.budgets - {"100%mem"}, {"25%mem,100%mem", "25%mem"})
 
+    def test_a_format_in_layers_with_windows(self):
+        """Rows that hold 25 of 100 over all layers: none is apart."""
+        with mock.patch.object(Programs, "row", lambda *_: {"compressed_layers": 10}):
+            self.assertIn("it holds 25 MB of the 100 MB", self.sized())
+
     def test_sizes_of_a_trace(self):
         """Two layers of 2 kv heads with 16 channels of keys and 12 of values, in 2 bytes: 112 bytes of a token in each.
         A window of 100 tokens holds 11,200; capped logits take a layer from methods, and not its bytes."""

@@ -305,7 +305,7 @@ class Usage(CliTest):
         self.assertIn(snapkv["summary"], self.ok("methods"))
         kernel, = (one for one in snapkv["parameters"] if one["name"] == "kernel")
         self.assertEqual((kernel["type"], kernel["default"], kernel["range"]), ("integer", "7", ">= 1"))
-        self.assertEqual((listed["exact"]["parameters"], listed["exact"]["runs_in"]), ([], None))
+        self.assertEqual((listed["tova"]["parameters"], listed["tova"]["runs_in"]), ([], None))
         self.assertIn("SnapKVPress", listed["snapkv@kvpress"]["runs_in"])
         for thing in as_json(run(*replay, "--format", "json").stdout):
             self.assertIsInstance(thing["budget"], str)  # a text, also where it is 48

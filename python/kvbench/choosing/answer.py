@@ -73,13 +73,15 @@ def bytes_held(found: Found, best: str) -> str:
 
 def total(cache: CacheSizes | None, rows: list[dict[str, str]]) -> str:
     """The bytes of the configuration at --context-length, by the CacheSizes. `rows`: its own; they count layers in
-    which no method runs too, kveval each of them as a full one."""
+    which no method runs too, kveval each of them as a full one. A format runs in all layers."""
     if not cache:
         return ""
     apart = cache.apart
     if apart is None:
         apart = 1 - float(rows[0]["compressed_layers"]) / float(rows[0]["model_layers"])
-    held = cache.whole + (cache.full - cache.whole) * (share(rows) - apart) / (1 - apart)
+    some, every = layers(rows[0])
+    held = (cache.full * share(rows) if some == every else
+            cache.whole + (cache.full - cache.whole) * (share(rows) - apart) / (1 - apart))
     return (f"After {cache.tokens} tokens it holds {size_text(held)} of the {size_text(cache.full)} of the full cache, "
             f"{held / cache.tokens:.0f} of {cache.full / cache.tokens:.0f} bytes per token.")
 

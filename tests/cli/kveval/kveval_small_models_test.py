@@ -109,6 +109,20 @@ def test_formats_round_window_layers_too(folder):
         assert number(one, "kl_mean") < 0.9 * number(rows["q4_0"], "kl_mean"), (one, rows["q4_0"])
 
 
+def test_free_answers_with_windows(folder):
+    """Caches that lack nothing say what the full cache says; formats round all layers in their answers too."""
+    model = windowed_model(folder)
+    flags = ["--ids", ids_file(folder), "--context", 80, "--generate", 16, "--no-f32"]
+    for protocol in "decode", "stream":
+        table = evaluate(*flags, "--method", "exact,sink,q8_0", "-b", "100%,100%mem", "--protocol", protocol,
+                         model=model)
+        rows = {row["method"]: row for row in table if row["status"] == "ok"}
+        assert {"exact", "sink", "q8_0"} <= rows.keys(), table
+        assert [rows[name]["compressed_layers"] for name in ("sink", "q8_0")] == ["1", "6"], rows
+        assert rows["exact"]["same_answer"] == rows["sink"]["same_answer"] == "1", rows
+        assert number(rows["q8_0"], "answer_tokens") > 1, rows
+
+
 def test_a_model_all_of_whose_layers_have_a_window(folder):
     model = windowed_model(folder)
     table = evaluate("--ids", ids_file(folder), "--context", 80, "--score", 16, "--budget", "100%mem", "--no-f32",

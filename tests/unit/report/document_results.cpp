@@ -112,7 +112,7 @@ TEST_CASE("documents are the units of comparisons of damage, by hand") {
   CHECK(file.compared("match")[0].outcome == Outcome::b_better);
   CHECK(contains(
       csv_of(compare_columns(), rows),
-      "m.gguf,all,all,all,,book.txt,text,outside,4096,all,,0-29,30,f32,f16,0 0,method,kl,x,25%,y,25%,a better,,"));
+      "m.gguf,all,all,all,,book.txt,text,outside,4096,all,,0-29,30,f32,f16,0 0,method,,kl,x,25%,y,25%,a better,,"));
 }
 
 TEST_CASE("equal differences of shares count as equal") {

@@ -174,7 +174,8 @@ void add_damage(EvalColumns& c) {
   for (std::size_t f = 0; f < eval::damage_count; ++f) {
     const eval::DamageFigure& figure = eval::damage_figures[f];
     const auto add = [&](const std::string& key, const std::string& doc, double eval::Estimate::*part) {
-      c.list.push_back({key, doc, over_layers([ f, part ](auto& r) -> auto& { return r.damage[f].*part; }), "number"});
+      c.list.push_back({key, doc, over_layers([ f, part ](auto& r) -> auto& { return r.damage[f].*part; }), "number",
+                        key.ends_with("_tokens") ? "tokens" : ""});
       c.list.back().limits = figure.info.limits;
     };
     const std::string key(figure.info.name);
