@@ -271,7 +271,7 @@ def paragraphs(found: Found) -> str:
     if contest.documents == 0:
         return (f"None of the configurations at {question.memory} of the memory was measured in {question.minutes:g} "
                 f"minutes. By prediction from {found.recorded} documents these are to be measured, the most promising "
-                f"first: {', '.join(map(short, contest.names))}.\n" + engines(found))
+                f"first: {', '.join(map(short, contest.names))}.\n" + typed(found) + engines(found))
     best = contest.leader
     sentences = [headline(found, best), total(found.target.cache, found.rows[best]), evidence(found, best),
                  prediction(found, best), lost_answers(found.asked), needs(found, best)]
