@@ -27,9 +27,9 @@ std::string rule_sentence(const Damages& damages, const AllocationRow& row, cons
   const Plan& answer = row.answer(row.accept).plan;
   const std::optional<Plan> rule = allocate::whole_ends(damages, answer);
   if (!rule) return "";
-  const auto middle = std::ranges::find_if(*rule, [&](std::size_t e) { return names[e] != "exact"; });
-  std::int64_t cost = 0;
-  for (std::size_t l = 0; l < rule->size(); ++l) cost += damages.cost[l * damages.menu.size() + (*rule)[l]];
+  const auto middle = std::ranges::find_if(
+      *rule, [&](std::size_t e) { return damages.menu[e].method.info->kind != methods::Kind::exact; });
+  const std::int64_t cost = allocate::cost_of({damages.places.size(), damages.menu.size(), {}, damages.cost}, *rule);
   const std::vector<Plan> everywhere(held_out_plans(row).size(), *rule);
   return fmt::format(
       "The first 2 and the last 2 layers in 16 bits and the others in {} hold {:.4g} % and have {} of this answer on "
