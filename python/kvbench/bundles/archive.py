@@ -2,18 +2,16 @@
 """The ZIP file of a bundle. A stranger may have made it: nothing is unpacked to the disk, and every size has a limit
 before it is read."""
 
-import contextlib
 import io
 import os
 import re
-import socket
 import stat
 import zipfile
 import zlib
 from typing import BinaryIO
 
 from .._error import Error, check_regular, require
-from ..files.access import check_not_input, check_replaceable, size_text
+from ..files.access import check_not_input, check_replaceable, size_text, write_atomically
 
 MANIFEST = "manifest.json"
 MEMBER = re.compile(r"manifest\.json|rows/[1-9][0-9]?\.csv")
@@ -36,24 +34,8 @@ def write(path: str, members: dict[str, bytes], inputs: list[str]) -> None:
             file.writestr(info, members[name], zipfile.ZIP_DEFLATED, 9)
     require(len(buffer.getvalue()) <= MOST_BYTES["of the file"], path, "would be larger than a bundle may be, "
             f"{size_text(MOST_BYTES['of the file'])}; bundle fewer tables, or without --rows query.")
-    target = os.path.realpath(path)
-    require(os.path.isdir(os.path.dirname(target)), path, "there is no such folder; create it first.")
-    temporary = f"{target}.tmp.{socket.gethostname()}.{os.getpid()}"
-    try:
-        with open(temporary, "wb") as out:
-            out.write(buffer.getvalue())
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-    folder = os.open(os.path.dirname(target), os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    require(os.path.isdir(os.path.dirname(os.path.realpath(path))), path, "there is no such folder; create it first.")
+    write_atomically(path, buffer.getvalue())
 
 
 def read(path: str) -> dict[str, bytes]:

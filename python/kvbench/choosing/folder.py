@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 from .._error import Error, require
 from .._kinds import FilePath
 from ..dump_hf.command import model_files
-from ..files.access import check_not_input, complete_gguf, read_text, sha256_of_file, size_text
+from ..files.access import (check_not_input, complete_gguf, read_text, sha256_of_file, size_text,
+                            write_atomically)
 from .names import own_plan
 from .run import Run
 
@@ -195,12 +196,7 @@ class Work(Run):
         if os.path.exists(path) and read_text(path) == text:
             return
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        temporary = f"{path}.tmp.{os.getpid()}"
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        write_atomically(path, text.encode())
 
     def read(self, name: str, fits: Callable[[Any], bool]=lambda found: True) -> Any:
         """What write() has written as JSON, of which fits() is true."""

@@ -83,6 +83,34 @@ def size_text(count: float) -> str:
     return f"{count / 1000**power:.3g} {('B', 'kB', 'MB', 'GB', 'TB')[power]}"
 
 
+def write_atomically(path: FilePath, data: bytes) -> None:
+    """Writes a file under a temporary name, NAME.tmp.HOST.PID, until it is complete and on disk, and renames it.
+    Symbolic links are followed."""
+    target = os.path.realpath(path)
+    prefix = f"{target}.tmp.{socket.gethostname()}."
+    _remove_left_files(prefix)
+    temporary = f"{prefix}{os.getpid()}"
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    _sync_folder_of(target)
+
+
+def _sync_folder_of(path: str) -> None:
+    folder = os.open(os.path.dirname(path), os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
 def read_text(path: FilePath) -> str:
     """The contents of a regular file of UTF-8 text."""
     check_regular(path)
@@ -307,11 +335,7 @@ class OutputFile:
             self.abandon()
             raise
         self._disk.close()
-        folder = os.open(os.path.dirname(self._target), os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        _sync_folder_of(self._target)
 
     def abandon(self) -> None:
         """Removes the temporary file."""
