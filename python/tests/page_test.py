@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python of docs/python.md, README.md, docs/guide.md and docs/add-a-method.md, as a reader would run it."""
+"""The Python of docs/python.md, README.md and docs/add-a-method.md, as a reader would run it."""
 import contextlib
 import io
 import os
@@ -34,8 +34,7 @@ class Pages(PackageTest):
         return out.getvalue()
 
     def test_ten_lines(self):
-        for page, heading in (("docs/python.md", "A method in ten lines"), ("README.md", "A method of your own"),
-                              ("docs/guide.md", "Your own method")):
+        for page, heading in (("docs/python.md", "A method in ten lines"), ("README.md", "A method of your own")):
             with self.subTest(page):
                 said = self.printed(page, heading)
                 self.assertRegex(said, r"At 25%mem py:knorm, with a geometric mean kl_predicted of 0\.53, is .*"
