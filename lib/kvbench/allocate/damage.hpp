@@ -90,9 +90,10 @@ void correct(Damages& damages, std::span<const replay::ReplayFrame::Prompt> prom
 
 /// Replays the methods of a menu on all documents, each at every budget; methods without a choice of bits, which keep
 /// every token, at their own size. Budgets limit the memory. Entries that hold the same bytes as a smaller budget of
-/// their method are left out. Anchors of the traces correct() the damages. Throws Error where a trace has neither probes
-/// nor sketches or not all layers of its model, where some documents alone have probes, where traces are of several
-/// models, and where a method runs at no budget (NothingFits if it costs more than all of them); as replay() does.
+/// their method are left out. Anchors of the traces correct() the damages. Throws Error where a trace has neither
+/// probes nor sketches or not all layers of its model, where some documents alone have probes, where traces are of
+/// several models, and where a method runs at no budget (NothingFits if it costs more than all of them); as replay()
+/// does.
 Damages measure(std::span<const std::unique_ptr<trace::Reader>> traces, replay::ReplayRequest request, Division by,
                 const replay::RunOptions& options, const replay::ReplayHooks& hooks);
 
