@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench-bundle and kvbench-verify, which `kvbench bundle` and `kvbench verify` start."""
+"""kvbench-bundle, kvbench-verify and kvbench-cite, which `kvbench bundle`, `verify` and `cite` start."""
 
 import functools
 import os
@@ -9,10 +9,12 @@ from collections.abc import Callable
 from .._error import Error, printable, require
 from ..choosing.settings import program
 from ..dump_hf.command import stop_by_signals
+from ..files.access import check_not_input, check_replaceable, write_atomically
 from ..program.arguments import Parser, positive, whole_number
 from ..program.progress import ended, tell
 from . import bundle as bundles
 from . import verify
+from .forms import FORMS, cited
 from .inputs import Places
 from .recompute import DIRTY
 from .tables import KINDS, counted, wholes_of
@@ -54,6 +56,18 @@ def verify_parser() -> Parser:
                       "that the digest draws are known to the author of the bundle")
     made.add_argument("--whole", action="store_true", help="recompute whole runs in place of a sample, and so also the "
                       "columns that compare rows with each other")
+    return made
+
+
+def cite_parser() -> Parser:
+    made = Parser(prog="kvbench-cite", allow_abbrev=False, description="Write the results of a bundle in a form that "
+                  "others ask for. Nothing is recomputed; kvbench verify does that.",
+                  epilog="Exit codes: those of kvbench-verify, without 4.")
+    made.add_argument("bundle", metavar="BUNDLE", help="a file of kvbench bundle, whoever made it")
+    made.add_argument("--as", dest="form", required=True, choices=list(FORMS), metavar="FORM", help=", ".join(FORMS))
+    made.add_argument("--fact", action="append", default=[], metavar="NAME=VALUE", help="what the form needs and no "
+                      "bundle has, which it names; repeat for several")
+    made.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
     return made
 
 
@@ -116,6 +130,28 @@ def verified(arguments: list[str] | None) -> int:
     return code
 
 
+def cite(arguments: list[str] | None) -> int:
+    given = cite_parser().parse_args(arguments)
+    facts: dict[str, str] = {}
+    for word in given.fact:
+        name, is_given, value = word.partition("=")
+        require(is_given and value.isprintable(), f"--fact {word}", "is no fact; write NAME=VALUE.")
+        require(name not in facts, f"--fact {name}", "is given twice; it takes one value.")
+        facts[name] = value
+    try:
+        text, lacks = cited(bundles.read(given.bundle), given.form, facts)
+    except bundles.Changed as fault:
+        return ended("kvbench-cite", verify.DIFFERS, fault)
+    if given.output is None:
+        _print(text)
+    else:
+        check_replaceable(given.output)
+        check_not_input(given.output, [given.bundle])
+        write_atomically(given.output, text.encode())
+    tell("".join(f"Left out: {printable(one)}.\n" for one in lacks))
+    return 0
+
+
 def _print(text: str) -> int:
     require(sys.stdout is not None, "standard output", "is closed.")
     sys.stdout.write(printable(text))
@@ -141,3 +177,7 @@ def bundle_main(arguments: list[str] | None = None) -> int:
 
 def verify_main(arguments: list[str] | None = None) -> int:
     return _main("kvbench-verify", verified, arguments)
+
+
+def cite_main(arguments: list[str] | None = None) -> int:
+    return _main("kvbench-cite", cite, arguments)
