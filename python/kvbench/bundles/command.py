@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench-bundle, kvbench-verify and kvbench-cite, which `kvbench bundle`, `verify` and `cite` start."""
+"""kvbench-bundle, kvbench-verify, kvbench-cite and kvbench-claim, which the commands of kvbench start."""
 
 import functools
 import os
@@ -13,7 +13,7 @@ from ..files.access import check_not_input, check_replaceable, write_atomically
 from ..program.arguments import Parser, positive, whole_number
 from ..program.progress import ended, tell
 from . import bundle as bundles
-from . import verify
+from . import claims, verify
 from .forms import FORMS, cited
 from .inputs import Places
 from .recompute import DIRTY
@@ -152,6 +152,35 @@ def cite(arguments: list[str] | None) -> int:
     return 0
 
 
+def claim_parser() -> Parser:
+    made = Parser(prog="kvbench-claim", allow_abbrev=False, description="Test a claim that a file registers on rows of "
+                  "kvbench eval --per-document, and refuse all other rows.",
+                  epilog=CODES.format("the claim holds", "it is refuted", "the rows cannot tell"))
+    made.add_argument("claim", metavar="CLAIM.toml", help="what was registered (docs/bundles.md)")
+    made.add_argument("tables", nargs="+", metavar="TABLE.csv", help="all rows that it registers, and no others")
+    made.add_argument("--programs", metavar="FOLDER", help=VERSION_HELP)
+    return made
+
+
+def claim(arguments: list[str] | None) -> int:
+    given = claim_parser().parse_args(arguments)
+    asked = claims.read(given.claim)
+    rows = claims.rows_for(asked, given.tables)
+    tests = claims.compared(asked, rows, _programs(given.programs)("kvbench"))
+    builds = dict.fromkeys(f"kvbench {row['version']} ({row['commit']})" for row in rows)
+    said = f"Question: {asked.question}\nClaim: {given.claim}, SHA-256 {asked.sha256}\n"
+    said += "".join(f"  {sentence}.\n" for sentence in claims.registered(given.claim))
+    said += f"Rows: {len(rows)} of documents, as registered; {', '.join(builds)}.\n"
+    said += f"Test: {asked.metric} of {asked.better} against {asked.worse} at {asked.budget}, paired over documents.\n"
+    for row in tests:
+        ends = f"difference {row['diff']} [{row['diff_lo']}, {row['diff_hi']}]" if row["diff_lo"] else "no interval"
+        said += f"  {row['model']}, {row['text']}, {row['task']}: {ends}, {row['verdict']}"
+        said += f" ({row['reason']})\n" if row["reason"] else "\n"
+    verdict = claims.verdict(asked, tests)
+    _print(f"{said}Refuted by: {asked.refuted_by}\nVerdict: {verdict}.\n")
+    return {"holds": 0, "refuted": verify.DIFFERS}.get(verdict, verify.UNCHECKED)
+
+
 def _print(text: str) -> int:
     require(sys.stdout is not None, "standard output", "is closed.")
     sys.stdout.write(printable(text))
@@ -181,3 +210,7 @@ def verify_main(arguments: list[str] | None = None) -> int:
 
 def cite_main(arguments: list[str] | None = None) -> int:
     return _main("kvbench-cite", cite, arguments)
+
+
+def claim_main(arguments: list[str] | None = None) -> int:
+    return _main("kvbench-claim", claim, arguments)
