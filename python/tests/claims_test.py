@@ -6,7 +6,7 @@ import subprocess
 from unittest import mock
 
 import bundles_test
-from kvbench.bundles import command
+from kvbench.bundles import claims, command
 from support import run
 
 CLAIM = """
@@ -70,6 +70,8 @@ class Claims(bundles_test.BundlesTest):
                 self.assertEqual(found.count("m.gguf, "), 2)
                 self.assertIn("Rows: 64 of documents", found)
                 self.assertIn("Refuted by: h2o has the lower KL.", found)
+        one = [{"verdict": "a better"}]  # and nothing about the other text
+        self.assertEqual([claims.verdict(claims.read(self.claim), one * n) for n in (1, 2)], ["cannot tell", "holds"])
 
     def test_rows_that_were_not_registered(self):
         for column, value, says in (("text", "c.txt", "has text c.txt, and .*registers a.txt, b.txt"),
@@ -99,7 +101,9 @@ class Claims(bundles_test.BundlesTest):
                                ('task = "text"\n', "", "needs task"), ('"kl"', '"top"', "Did you mean 'top1'"),
                                ('better = "snapkv"', 'better = "mesh"', "mesh is no configuration of"),
                                ('budget = "25%mem"', 'budget = "1%"', "is no budget"), ("[rows]", "[rows", "no TOML"),
-                               ("0\ndoc", "[0.5]\ndoc", "no list"), ("refuted_by", "#", "needs refuted_by, a text")):
+                               ("0\ndoc", "[0.5]\ndoc", "no list"),
+                               ("0\ndoc", "0\ncolour = 1\ndoc", "has no column colour"),
+                               ("refuted_by", "#", "needs refuted_by, a text")):
             with self.subTest(new):
                 self.assertEqual(CLAIM.count(old), 1)
                 self.write(CLAIM.replace(old, new), "claim.toml")
