@@ -85,9 +85,10 @@ struct CommandLine {
 };
 
 /// Programs whose flags kvbench does not know, and reads from the page of their help.
-constexpr const char* pages[] = {"kvdump", "kvbench-choose", "kvbench-dump-hf", "kvbench-bundle", "kvbench-verify"};
+constexpr const char* pages[] = {"kvdump",         "kvbench-choose", "kvbench-dump-hf", "kvbench-bundle",
+                                 "kvbench-verify", "kvbench-cite",   "kvbench-claim"};
 /// Those that are commands of kvbench too, without kvbench- in front.
-constexpr const char* page_commands[] = {"bundle", "verify"};
+constexpr const char* page_commands[] = {"bundle", "verify", "cite", "claim"};
 
 /// Behind the tables of words: what they are completed with. A list is completed behind its last comma and the dash
 /// that leaves an item out, a wrapper behind its bracket, a value behind the = of its flag, which bash makes a word of
