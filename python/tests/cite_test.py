@@ -70,7 +70,7 @@ class Cite(bundles_test.BundlesTest):
         self.evaluated({"protocol": "", "nll": "", "nll_full": "nan"}, {"text": "b.txt"})
         text, _ = self.written("llama.cpp")
         self.assertEqual(text.count("| KV cache |"), 2)
-        self.assertRegex(text, "no rows of q8_0.*KL is larger .--protocol stream")
+        self.assertRegex(text, "asks for q8_0 and the sizes next.*KL is larger .--protocol stream")
 
     def test_every_eval_ever_has_the_fields_of_its_schema(self):
         digests = self.evaluated({}, {"budget": "50%mem", "top1": "inf"}, {"method": "a.py:B", "total_bytes": ""})

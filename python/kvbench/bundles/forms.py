@@ -76,7 +76,7 @@ def llama_cpp(bundle: Bundle, found: list[Result], _: Facts) -> str:
         "PPL(base) is that of the full cache, which nothing rounds. [a, b]: 95 % interval over documents. bits/value: "
         f"all that is held, for each value of the full cache in kv_dtype. {_md(engines(bundle))}; bundle "
         f"{bundle.digest}, which `kvbench verify` recomputes."
-        f"{'' if 'q8_0' in methods and len(methods) > 2 else ' There are no rows of q8_0 and of other formats.'}"
+        f"{'' if 'q8_0' in methods and len(methods) > 2 else ' llama.cpp asks for q8_0 and the sizes next to it, too.'}"
         f"{' The context was read exactly: in llama.cpp KL is larger (--protocol stream).' if exact else ''}\n")
 
 
