@@ -11,6 +11,7 @@ Command add_bundle(CLI::App& app);
 Command add_cache(CLI::App& app);
 Command add_compare(CLI::App& app);
 Command add_completion(CLI::App& app);
+Command add_doctor(CLI::App& app);
 Command add_eval(CLI::App& app);
 Command add_info(CLI::App& app);
 Command add_merge(CLI::App& app);

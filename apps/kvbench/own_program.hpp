@@ -5,10 +5,19 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 
 #include <apps/kvbench/commands.hpp>
 
 namespace kvbench::app {
+
+/// How to get the programs that are not there: sentences.
+extern const char* const llama_remedy;       // kveval, kvdump
+extern const char* const laboratory_remedy;  // kvbench-validate
+extern const char* const package_remedy;     // kvbench-bundle, kvbench-verify
+
+/// The path of a program: beside kvbench, or else in PATH; "" if there is none that may be started.
+std::string path_of_program(const std::string& program);
 
 struct OwnProgram {
   const char* program;
