@@ -13,17 +13,28 @@ install(DIRECTORY lib/kvbench DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATC
 install(DIRECTORY kernels/include/kvbench DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS ${targets} EXPORT kvbench-targets DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS kvbench kvbench-validate DESTINATION ${CMAKE_INSTALL_BINDIR})
-# The completion of a shell, which the program writes from its flags, under each name by which the shell looks for it.
-function(install_completion shell folder)
-  set(completion ${PROJECT_BINARY_DIR}/completion.${shell})
-  install(CODE "execute_process(COMMAND \"$<TARGET_FILE:kvbench>\" completion ${shell} OUTPUT_FILE \"${completion}\"
+# install_printed(COMMAND WORD FOLDER NAME...): what `kvbench COMMAND WORD` writes from the flags, under each name.
+function(install_printed command word folder)
+  set(printed ${PROJECT_BINARY_DIR}/${command}.${word})
+  install(CODE "execute_process(COMMAND \"$<TARGET_FILE:kvbench>\" ${command} ${word} OUTPUT_FILE \"${printed}\"
     RESULT_VARIABLE failed)
   if(failed)
-    message(FATAL_ERROR \"kvbench completion ${shell}: \${failed}\")
+    message(FATAL_ERROR \"kvbench ${command} ${word}: \${failed}\")
   endif()")
   foreach(name ${ARGN})
-    install(FILES ${completion} DESTINATION ${CMAKE_INSTALL_DATADIR}/${folder} RENAME ${name})
+    install(FILES ${printed} DESTINATION ${folder} RENAME ${name})
   endforeach()
+endfunction()
+set(manual kvbench kvbench-validate)
+if(KVBENCH_KVDUMP)
+  list(APPEND manual kveval kvdump)
+endif()
+foreach(program ${manual})
+  install_printed(man ${program} ${CMAKE_INSTALL_MANDIR}/man1 ${program}.1)
+endforeach()
+# Under each name by which the shell looks for it.
+function(install_completion shell folder)
+  install_printed(completion ${shell} ${CMAKE_INSTALL_DATADIR}/${folder} ${ARGN})
 endfunction()
 install_completion(bash bash-completion/completions kvbench kvbench-validate kveval kvdump kvbench-bundle
   kvbench-choose kvbench-dump-hf kvbench-verify)

@@ -14,6 +14,7 @@ Command add_completion(CLI::App& app);
 Command add_doctor(CLI::App& app);
 Command add_eval(CLI::App& app);
 Command add_info(CLI::App& app);
+Command add_man(CLI::App& app);
 Command add_merge(CLI::App& app);
 Command add_methods(CLI::App& app);
 Command add_replay(CLI::App& app);

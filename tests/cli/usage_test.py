@@ -15,7 +15,8 @@ from unittest import mock
 from support import SAMPLE, CliTest, rows, run
 
 COMMANDS = ("info", "replay", "sweep", "merge", "compare", "report", "validate", "methods", "synth", "eval", "cache",
-            "allocate", "bundle", "verify", "completion", "doctor")
+            "allocate", "bundle", "verify", "completion", "man",
+            "doctor")
 
 
 def as_json(text):
