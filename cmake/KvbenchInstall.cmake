@@ -1,6 +1,8 @@
 # make install: the programs, the libraries with their headers, and a package for find_package(kvbench). No installed
 # file contains the prefix, so that it may be moved. share/kvbench has the layout of the repository, so that links
 # between pages, paths in commands and the traces of sweep files are valid there.
+#
+# The component `programs` is what needs no compiler: scripts/release makes an archive of it.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -12,7 +14,11 @@ endforeach()
 install(DIRECTORY lib/kvbench DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
 install(DIRECTORY kernels/include/kvbench DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS ${targets} EXPORT kvbench-targets DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS kvbench kvbench-validate DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS kvbench kvbench-validate DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
+add_custom_target(kvbench_programs DEPENDS kvbench kvbench-validate)
+if(KVBENCH_KVDUMP)
+  add_dependencies(kvbench_programs kveval kvdump)
+endif()
 # install_printed(COMMAND WORD FOLDER NAME...): what `kvbench COMMAND WORD` writes from the flags, under each name.
 function(install_printed command word folder)
   set(printed ${PROJECT_BINARY_DIR}/${command}.${word})
@@ -20,9 +26,9 @@ function(install_printed command word folder)
     RESULT_VARIABLE failed)
   if(failed)
     message(FATAL_ERROR \"kvbench ${command} ${word}: \${failed}\")
-  endif()")
+  endif()" COMPONENT programs)
   foreach(name ${ARGN})
-    install(FILES ${printed} DESTINATION ${folder} RENAME ${name})
+    install(FILES ${printed} DESTINATION ${folder} RENAME ${name} COMPONENT programs)
   endforeach()
 endfunction()
 set(manual kvbench kvbench-validate)
@@ -42,13 +48,14 @@ install_completion(zsh zsh/site-functions _kvbench)
 install_completion(fish fish/vendor_completions.d kvbench.fish kvbench-validate.fish kveval.fish
   kvdump.fish kvbench-bundle.fish kvbench-choose.fish kvbench-dump-hf.fish kvbench-verify.fish)
 if(KVBENCH_WITH_CUDA)
-  install(TARGETS kvbench_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS kvbench_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT programs)
+  add_dependencies(kvbench_programs kvbench_cuda)
 endif()
-install(DIRECTORY traces results configs docs python DESTINATION ${CMAKE_INSTALL_DATADIR}/kvbench
+install(DIRECTORY traces results configs docs python DESTINATION ${CMAKE_INSTALL_DATADIR}/kvbench COMPONENT programs
   USE_SOURCE_PERMISSIONS  # configs/slurm/submit is executable
   PATTERN __pycache__ EXCLUDE PATTERN "*.egg-info" EXCLUDE PATTERN build EXCLUDE)
 install(FILES README.md CHANGELOG.md CITATION.cff CONTRIBUTING.md HACKING.md LICENSE DESTINATION
-  ${CMAKE_INSTALL_DATADIR}/kvbench)
+  ${CMAKE_INSTALL_DATADIR}/kvbench COMPONENT programs)
 
 install(EXPORT kvbench-targets NAMESPACE kvbench:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/kvbench)
 configure_package_config_file(cmake/kvbench-config.cmake.in ${PROJECT_BINARY_DIR}/kvbench-config.cmake
