@@ -1,27 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // What works on this machine. Every line is the outcome of trying: a trace is replayed, programs are started, Python
 // imports its packages, a file is written to the cache.
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include <fmt/ranges.h>
 
+#include <kvbench/core/atomic_file.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/utf8.hpp>
 #include <kvbench/core/version.hpp>
 #include <kvbench/kernels/backend.hpp>
-#include <kvbench/replay/run/devices.hpp>
 
 #include <apps/common/command_line.hpp>
 #include <apps/common/model_cache.hpp>
-#include <apps/kvbench/ask_program.hpp>
 #include <apps/kvbench/own_program.hpp>
 #include <apps/kvbench/run_kvbench.hpp>
 
@@ -29,42 +24,33 @@ namespace kvbench::app {
 namespace {
 
 namespace fs = std::filesystem;
-using std::chrono::seconds;
-
-constexpr double gib = 1 << 30;
 
 struct Finding {
   std::string state;  ///< works, missing, old, broken
-  std::string what, detail;
-  std::string remedy = "";
+  std::string what, detail, remedy = "";
   bool own = false;  ///< whether this program was built for it: if it is broken, the exit code is 1
 };
+using Findings = std::vector<Finding>;
 
 /// A folder for what is tried, which is removed at the end.
-class Scratch {
- public:
+struct Scratch {
+  std::string folder = (fs::temp_directory_path() / "kvbench-doctor-XXXXXX").string();
   Scratch() {
-    std::string name = (fs::temp_directory_path() / "kvbench-doctor-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw IoError("{}: cannot be made: {}", name, std::strerror(errno));
-    folder_ = name;
+    if (::mkdtemp(folder.data()) == nullptr) throw IoError("{}: cannot be made", folder);
   }
   ~Scratch() {
     std::error_code none;
-    fs::remove_all(folder_, none);
+    fs::remove_all(folder, none);
   }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
-  std::string file(const char* name) const { return (folder_ / name).string(); }
-
- private:
-  fs::path folder_;
 };
 
-/// Why a command of kvbench failed; "" if it did not.
-std::string fault_of(const Words& words) {
+/// Why a command of kvbench fails; "" if it does not.
+std::string fault_of(const std::string& line) {
   try {
-    const int code = run_command(words);
-    return code == done ? "" : fmt::format("kvbench {} ended with exit code {}", words.front(), code);
+    const int code = run_command(CLI::detail::split(line, ' '));
+    return code == done ? "" : fmt::format("{} ended with exit code {}", line.substr(0, line.find(' ')), code);
   } catch (const Interrupted&) {
     throw;
   } catch (const std::exception& error) {
@@ -72,197 +58,125 @@ std::string fault_of(const Words& words) {
   }
 }
 
-/// Replays a small trace on the device, "cpu" or "cuda".
-std::string replay_fault(const Scratch& scratch, const std::string& device) {
-  const Words synth = {"synth",      "-o", scratch.file("t.h5"), "-q", "--tokens",   "256",
-                       "--head-dim", "16", "--value-dim",        "16", "--layers",   "1",
-                       "--prompts",  "1",  "--query-heads",      "2",  "--kv-heads", "1"};
-  const Words replay = {"replay",
-                        scratch.file("t.h5"),
-                        "-q",
-                        "-m",
-                        "h2o,q8_0,subgen",
-                        "--seeds",
-                        "1",
-                        "-o",
-                        scratch.file((device + ".csv").c_str()),
-                        "--device",
-                        device};
-  if (!fs::exists(scratch.file("t.h5"))) {
-    if (const std::string fault = fault_of(synth); !fault.empty()) return fault;
-  }
-  return fault_of(replay);
-}
-
-Finding find_replay(const Scratch& scratch) {
-  const std::string fault = replay_fault(scratch, "cpu");
-  const std::string with =
-      fmt::format("{} ({}), {}, {} threads", version(), commit(), name_of(best_isa()), replay::thread_count({}));
-  return {fault.empty() ? "works" : "broken", "replay", fault.empty() ? with : with + ": " + fault,
-          fault.empty() ? "" : "build kvbench on this machine", true};
-}
-
-Finding find_gpu(const Scratch& scratch) {
-  if (const std::string reason = cuda_unusable(); !reason.empty()) return {"missing", "GPU", reason};
-  const std::string fault = replay_fault(scratch, "cuda");
-  if (!fault.empty()) return {"broken", "GPU", fault, "scripts/gpu-check", true};
-  return {"works", "GPU", fmt::format("{}; computes with --device cuda", make_cuda_backend()->name())};
-}
-
-/// PDF files of figures embed their characters, if fontconfig finds a font.
-Finding find_fonts(const Scratch& scratch) {
-  const std::string file = scratch.file("figure.pdf");
-  const std::string fault = fault_of({"report", scratch.file("cpu.csv"), "--figure", "error-by-method", "-o", file});
-  if (!fault.empty()) return {"broken", "figures", fault, "", true};
-  std::ifstream opened(file, std::ios::binary);
+/// Writes a small trace, replays it, and draws the rows.
+Findings find_replay() try {
+  const Scratch scratch;
+  const std::string& at = scratch.folder;
+  const std::string replay = fmt::format("replay {0}/t.h5 -q -m h2o,q8_0,subgen --seeds 1 -o {0}/t.csv --device ", at);
+  std::string fault = fault_of(fmt::format("synth -o {}/t.h5 -q --tokens 256 --layers 1", at));
+  if (fault.empty()) fault = fault_of(replay + "cpu");
+  const std::string build = fmt::format("{} ({}), {}", version(), commit(), name_of(best_isa()));
+  if (!fault.empty()) return {{"broken", "replay", build + ": " + fault, "build kvbench on this machine", true}};
+  Findings found = {{"works", "replay", build}};
+  fault = fault_of(fmt::format("report {0}/t.csv --figure error-by-method -o {0}/t.pdf", at));
+  std::ifstream opened(at + "/t.pdf", std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(opened), {}};
-  if (bytes.find("/FontFile") != bytes.npos) return {"works", "figures", "PDF files embed a font"};
-  return {"missing", "figures", "PDF files have no font to embed", "apt-get install fonts-liberation"};
+  if (!fault.empty())
+    found.push_back({"broken", "figures", fault, "", true});
+  else if (bytes.find("/FontFile") == bytes.npos)
+    found.push_back({"missing", "figures", "PDF files have no font to embed", "apt-get install fonts-liberation"});
+  else
+    found.push_back({"works", "figures", "PDF files embed a font"});
+  if (const std::string reason = cuda_unusable(); !reason.empty())
+    found.push_back({"missing", "GPU", reason});
+  else if (fault = fault_of(replay + "cuda"); !fault.empty())
+    found.push_back({"broken", "GPU", fault, "scripts/gpu-check", true});
+  else
+    found.push_back({"works", "GPU", make_cuda_backend()->name() + ", with --device cuda"});
+  return found;
+} catch (const Interrupted&) {
+  throw;
+} catch (const std::runtime_error& error) {  // no folder for temporary files
+  return {{"broken", "replay", error.what(), "set TMPDIR to a folder that you may write", true}};
 }
 
-std::string first_line(const std::string& text) {
-  const std::size_t begin = std::min(text.find_first_not_of("\n"), text.size());
-  return text.substr(begin, text.find('\n', begin) - begin);
-}
-
-/// A program beside this one, which prints "NAME VERSION (COMMIT)".
-Finding find_program(const std::string& name, const char* remedy, seconds limit) {
-  const std::string path = path_of_program(name);
-  if (path.empty()) return {"missing", name, "neither beside kvbench nor in PATH", remedy};
-  const ProgramAnswer answer = ask_program(path, {"--version"}, limit);
-  const std::string said = first_line(answer.text);
+/// A program that prints "NAME VERSION (COMMIT)".
+Finding find_program(const std::string& name, const char* remedy, int limit) {
+  const ProgramAnswer answer = ask_program(name, {"--version"}, limit);
+  const std::string said = answer.text.substr(0, answer.text.find('\n'));
+  if (answer.path.empty()) return {"missing", name, "neither beside kvbench nor in PATH", remedy};
   if (!answer.fault.empty())
-    return {"broken", name, fmt::format("{} {}{}{}", path, answer.fault, said.empty() ? "" : ": ", said), remedy, true};
-  if (!said.starts_with(fmt::format("{} {} ", name, version())))
-    return {"old", name, fmt::format("{} says '{}'; this is kvbench {}", path, said, version()), remedy};
-  return {"works", name, fmt::format("{}, {}", said.substr(name.size() + 1), path)};
+    return {"broken", name, fmt::format("{} {}: {}", answer.path, answer.fault, said), remedy, true};
+  const bool old = !said.starts_with(fmt::format("{} {} ", name, version()));
+  return {old ? "old" : "works", name, fmt::format("{} says: {}", answer.path, said), old ? remedy : ""};
 }
 
 /// Imports what the arguments name, NAME>=VERSION, and prints a line for each: "kvbench", name, state, detail.
 constexpr const char* importing = R"py(
 import sys
 sys.path[:] = [folder for folder in sys.path if folder]
-def say(*words):
-    print("kvbench", *[" ".join(str(word).split()) for word in words], sep="\t", flush=True)
 def numbers(text):
-    digits = "".join(c if c.isdigit() else "." if c == "." else " " for c in text).split(" ")[0]
-    return [int(part) for part in digits.split(".") if part]
-def judge(name, found, oldest, detail=""):
-    old = numbers(found) < numbers(oldest)
-    say(name, "old" if old else "works", detail + found + (", older than " + oldest if old else ""))
-def attempt(name, found):
-    try:
-        found()
-    except Exception as error:
-        missing = isinstance(error, ImportError) and getattr(error, "name", None) == name
-        say(name, "missing" if missing else "broken", type(error).__name__ + ": " + str(error))
+    return [int(part) for part in "".join(c if c in "0123456789." else " " for c in text).split()[0].split(".") if part]
 def package():
     import kvbench
-    if not hasattr(kvbench, "Trace"):
-        return say("kvbench", "broken", kvbench.__path__[0] + " is another package named kvbench")
-    try:
-        import kvbench._core
-        having = "with the program"
-    except ImportError as error:
-        having = "reads and writes files, without the program (" + str(error) + ")"
-    say("kvbench", "works", kvbench.__path__[0] + ", " + having)
-for argument in sys.argv[1:]:
+    at = kvbench.__path__[0]
+    return ("works", at) if hasattr(kvbench, "Trace") else ("broken", at + " is another package of this name")
+for argument in ["kvbench>=0"] + sys.argv[1:]:
     name, oldest = argument.split(">=")
-    if name == "Python":
-        judge(name, ".".join(map(str, sys.version_info[:3])), oldest, sys.executable + ", ")
-        attempt("kvbench", package)
-    else:
-        attempt(name, lambda: judge(name, __import__(name).__version__, oldest))
+    try:
+        if name == "kvbench":
+            state, detail = package()
+        else:
+            found = sys.version if name == "Python" else __import__(name).__version__
+            state = "old" if numbers(found) < numbers(oldest) else "works"
+            detail = found.split()[0] + (", older than " + oldest if state == "old" else "")
+    except Exception as error:
+        state = "missing" if getattr(error, "name", None) == name else "broken"
+        detail = type(error).__name__ + ": " + str(error)
+    print("kvbench", name, state, " ".join(detail.split()), sep="\t", flush=True)
 )py";
 
-/// The interpreter that runs the package: of the command kvbench that pip installed, of kvbench-choose, or in PATH.
-std::string interpreter() {
-  if (const char* given = std::getenv("KVBENCH_INTERPRETER")) return given;
-  std::string line;
-  std::ifstream script(path_of_program("kvbench-choose"));
-  if (std::getline(script, line) && line.starts_with("#!/") && line.find("python") != line.npos &&
-      line.find(' ') == line.npos)
-    return line.substr(2);
-  return path_of_program("python3");
-}
-
-std::string python_remedy(const std::string& path, const std::string& name, const Words& packages) {
-  if (name == "Python") return "install a newer Python";
-  if (name == "kvbench") return path + " -m pip install . (or ./python), in a clone of kvbench";
-  const auto is = [&](const std::string& package) { return package.starts_with(name); };
-  return fmt::format("{} -m pip install -U '{}'", path, *std::ranges::find_if(packages, is));
-}
-
-/// Python, the package, and what recording and running Hugging Face models needs, by the versions of pyproject.toml.
-std::vector<Finding> find_python(seconds limit) {
-  const Words packages = CLI::detail::split(KVBENCH_PYTHON_PACKAGES, ' ');
-  const std::string path = interpreter();
-  if (path.empty()) return {{"missing", "Python", "no python3 in PATH", "apt-get install python3-venv"}};
+/// Python, the package, and what Hugging Face models need, by the versions of pyproject.toml.
+Findings find_python(int limit) {
+  const char* const given = std::getenv("KVBENCH_INTERPRETER");  // of the kvbench that pip installed
   Words words = {"-c", importing};
-  std::ranges::copy(packages, std::back_inserter(words));
-  const ProgramAnswer answer = ask_program(path, words, limit);
-  std::vector<Finding> found;
+  for (const std::string& package : CLI::detail::split(KVBENCH_PYTHON_PACKAGES, ' ')) words.push_back(package);
+  const ProgramAnswer answer = ask_program(given == nullptr ? "python3" : given, words, limit);
+  if (answer.path.empty()) return {{"missing", "Python", "no python3 in PATH", "apt-get install python3-venv"}};
+  Findings found;
   for (const std::string& line : CLI::detail::split(answer.text, '\n')) {
     const Words parts = CLI::detail::split(line, '\t');
     if (parts.size() != 4 || parts[0] != "kvbench") continue;
-    const std::string& name = parts[1];
-    found.push_back({parts[2], name == "kvbench" ? "Python package" : name, parts[3],
-                     parts[2] == "works" ? "" : python_remedy(path, name, packages)});
+    std::string remedy = answer.path + " -m pip install ";
+    if (parts[1] == "kvbench") remedy += "./python (or . with the program), in a clone of kvbench";
+    for (const std::string& package : words)
+      if (package.starts_with(parts[1] + ">")) remedy += fmt::format("-U '{}'", package);
+    found.push_back({parts[2], parts[1] == "kvbench" ? "Python package" : parts[1], parts[3],
+                     parts[2] == "works"    ? ""
+                     : parts[1] == "Python" ? "install a newer Python"
+                                            : remedy});
   }
-  if (!answer.fault.empty()) found.push_back({"broken", "Python", path + " " + answer.fault});
+  if (!answer.fault.empty()) found.push_back({"broken", "Python", answer.path + " " + answer.fault});
   return found;
 }
 
-/// Whether a file can be written where the cache is, or will be made.
-std::string write_fault(fs::path folder) {
-  std::error_code none;
-  while (!fs::exists(folder, none) && folder.has_relative_path()) folder = folder.parent_path();
-  std::string file = (folder / ".kvbench-doctor-XXXXXX").string();
-  const int opened = ::mkstemp(file.data());
-  if (opened < 0) return fmt::format("nothing can be written to {}: {}", folder.string(), std::strerror(errno));
-  ::close(opened);
-  ::unlink(file.c_str());
-  return "";
+Finding find_cache() try {
+  const ModelCache cache;
+  double bytes = 0;
+  for (const ModelCopy& copy : cache.copies()) bytes += static_cast<double>(copy.bytes);
+  fs::path folder = cache.folder();
+  while (!fs::exists(folder) && folder.has_relative_path()) folder = folder.parent_path();
+  const AtomicFile tried((folder / "doctor").string());  // which it removes
+  return {"works", "model cache", fmt::format("{}, {:.1f} GiB", cache.folder().string(), bytes / (1 << 30))};
+} catch (const std::runtime_error& error) {
+  return {"broken", "model cache", error.what(), "set XDG_CACHE_HOME to a folder that you may write"};
 }
 
-Finding find_cache() {
-  try {
-    const ModelCache cache;
-    double bytes = 0;
-    for (const ModelCopy& copy : cache.copies()) bytes += static_cast<double>(copy.bytes);
-    if (const std::string fault = write_fault(cache.folder()); !fault.empty())
-      return {"broken", "model cache", fault, "set XDG_CACHE_HOME to a folder that you may write"};
-    return {"works", "model cache",
-            fmt::format("{}, {:.1f} of {:.0f} GiB used; kvbench cache lists it", cache.folder().string(), bytes / gib,
-                        static_cast<double>(cache.limit()) / gib)};
-  } catch (const Error& error) {
-    return {"broken", "model cache", error.what()};
-  }
-}
-
-int run(seconds limit) {
-  std::vector<Finding> found;
-  try {
-    const Scratch scratch;
-    found = {find_replay(scratch), find_gpu(scratch), find_fonts(scratch)};
-  } catch (const fs::filesystem_error& error) {  // no folder for temporary files
-    found = {{"broken", "replay", error.what(), "set TMPDIR to a folder that you may write", true}};
-  } catch (const IoError& error) {
-    found = {{"broken", "replay", error.what(), "set TMPDIR to a folder that you may write", true}};
-  }
+int run(int limit) {
+  Findings found = find_replay();
   found.push_back(find_program("kvbench-validate", laboratory_remedy, limit));
   for (const char* program : {"kveval", "kvdump"}) found.push_back(find_program(program, llama_remedy, limit));
   std::ranges::move(find_python(limit), std::back_inserter(found));
   found.push_back(find_cache());
-  std::string out;
   Words broken;
   for (const Finding& one : found) {
-    out += fmt::format("{:<8} {:<17} {}\n", one.state, one.what, printable(one.detail));
-    if (!one.remedy.empty()) out += fmt::format("{:26} -> {}\n", "", printable(one.remedy));
+    print(printable(fmt::format("{:<8} {:<17} {}\n", one.state, one.what, one.detail), "\n"));
+    if (!one.remedy.empty()) print(fmt::format("{:26} -> {}\n", "", printable(one.remedy)));
     if (one.own && one.state == "broken") broken.push_back(one.what);
   }
-  print(out + (broken.empty() ? "" : fmt::format("This build cannot run here: {}\n", fmt::join(broken, ", "))));
-  return broken.empty() ? done : rows_failed;
+  if (broken.empty()) return done;
+  print(fmt::format("This build cannot run here: {}\n", fmt::join(broken, ", ")));
+  return rows_failed;
 }
 
 }  // namespace
@@ -276,7 +190,7 @@ Command add_doctor(CLI::App& app) {
   flags->footer(
       "Each line is the outcome of trying: works, missing, old or broken. The exit code is 1 if what this program was "
       "built for is broken. KVBENCH_INTERPRETER names another Python.");
-  return {flags, [limit] { return run(seconds(*limit)); }};
+  return {flags, [limit] { return run(*limit); }};
 }
 
 }  // namespace kvbench::app

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <apps/kvbench/own_program.hpp>
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <utility>
 
-#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
 
@@ -22,6 +26,13 @@ fs::path beside(const std::string& program) {
   std::error_code error;
   const fs::path own = fs::read_symlink("/proc/self/exe", error);
   return error ? fs::path() : own.parent_path() / program;
+}
+
+/// As a word of a shell.
+std::string quoted(const std::string& word) {
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
 }
 
 /// Replaces this program. Returns where there is no other.
@@ -55,16 +66,28 @@ const char* const package_remedy =
     "It is a program of the Python package: `pip install .` or `pip install ./python` in a clone of kvbench puts it "
     "into PATH.";
 
-std::string path_of_program(const std::string& program) {
-  std::vector<fs::path> places = {beside(program)};
-  const char* const path = std::getenv("PATH");
-  for (const std::string& folder : CLI::detail::split(path == nullptr ? "" : path, ':'))
-    places.push_back(fs::path(folder.empty() ? "." : folder) / program);
-  for (const fs::path& place : places) {
-    std::error_code none;
-    if (fs::is_regular_file(place, none) && ::access(place.c_str(), X_OK) == 0) return place.string();
-  }
-  return "";
+ProgramAnswer ask_program(const std::string& program, const Words& words, int seconds) {
+  constexpr int none = 200;
+  const fs::path near = beside(program);
+  std::string line =
+      fmt::format("p=$(command -v {}) || exit {}; echo \"$p\"; exec /usr/bin/timeout -s KILL {} \"$p\"",
+                  quoted(!near.empty() && ::access(near.c_str(), X_OK) == 0 ? near.string() : program), none, seconds);
+  for (const std::string& word : words) line += " " + quoted(word);
+  std::FILE* const stream = ::popen((line + " 2>&1 </dev/null").c_str(), "r");
+  if (stream == nullptr) throw IoError("no program can be started: {}", std::strerror(errno));
+  ProgramAnswer answer;
+  for (char part[4096]; const std::size_t count = std::fread(part, 1, sizeof part, stream);)
+    answer.text.append(part, count);
+  const int status = ::pclose(stream), code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  if (code == none) return answer;
+  const std::size_t end = std::min(answer.text.find('\n'), answer.text.size());
+  answer.path = answer.text.substr(0, end);
+  answer.text.erase(0, end + 1);
+  if (code == 128 + SIGKILL)
+    answer.fault = fmt::format("gave no answer in {} s", seconds);
+  else if (code != 0)
+    answer.fault = fmt::format("ended with exit code {}", code);
+  return answer;
 }
 
 Command own_command(CLI::App* flags, OwnProgram own) {
