@@ -44,7 +44,7 @@ ifdef T
 	@cmake --preset release --log-level=WARNING >/dev/null
 	@scripts/test $(T) $(BUILD)
 else
-	@scripts/setup build python fuzz emulated page
+	@scripts/setup build python emulated page
 	@scripts/fetch-model --python
 	@$(MAKE) --no-print-directory build
 	@ctest --preset release --no-tests=error -j $(JOBS)
@@ -98,6 +98,9 @@ nightly: setup ## run lint, sanitizers, recipes of pages, all decoders of two tr
 	KVBENCH_TORCH_PYTHON=$$(scripts/fetch-model --hf-oldest) KVBENCH_ARCHITECTURES=all \
 	  ctest --preset release -R extension_architectures --output-on-failure
 	KVBENCH_GOLDEN=all ctest --preset release -R cli_golden --output-on-failure
+	@scripts/setup fuzz
+	@cmake --preset release -DKVBENCH_FUZZ=ON --log-level=WARNING >/dev/null
+	@cmake --build --preset release -j $(JOBS)
 	KVBENCH_FUZZ_SECONDS=300 ctest --preset release -R '^fuzz_' --output-on-failure
 	KVBENCH_EVERY_LINE=1 ctest --preset release -R extension_interrupted --output-on-failure
 	$(BUILD)/kvbench validate traces/smollm2-135m.h5 --synthetic --thorough -o $(OUT)/thorough.csv --summary

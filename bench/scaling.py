@@ -136,11 +136,11 @@ def tables_n(results, stated, options):
                       cost["query_n"], cost["query"], largest, number(last.compress, 3), number(last.query, 3)])
         # Arrays of less than one MiB are bookkeeping and not fitted.
         memory.append([method, number(slope(samples, "held", 1)), cost["memory_n"],
-                       cost["memory"], number(slope(samples, "peak", 2**20)), largest, number(last.held / 2**20, 2),
+                       number(slope(samples, "peak", 2**20)), largest, number(last.held / 2**20, 2),
                        number(last.peak / 2**20, 1), number(last.resident / 2**20, 0)])
     return (table(["method", "compress: fitted", "of flops", "stated", "as stated", "query: fitted", "stated",
                    "as stated", "largest n", "compress s", "query s"], times) +
-            table(["method", "held: fitted", "stated", "as stated", "peak: fitted", "largest n", "held MiB", "peak MiB",
+            table(["method", "held: fitted", "stated", "peak: fitted", "largest n", "held MiB", "peak MiB",
                    "resident MiB"], memory))
 
 

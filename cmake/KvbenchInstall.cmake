@@ -43,10 +43,11 @@ function(install_completion shell folder)
   install_printed(completion ${shell} ${CMAKE_INSTALL_DATADIR}/${folder} ${ARGN})
 endfunction()
 install_completion(bash bash-completion/completions kvbench kvbench-validate kveval kvdump kvbench-bundle
-  kvbench-choose kvbench-dump-hf kvbench-verify)
+  kvbench-choose kvbench-cite kvbench-claim kvbench-dump-hf kvbench-verify)
 install_completion(zsh zsh/site-functions _kvbench)
 install_completion(fish fish/vendor_completions.d kvbench.fish kvbench-validate.fish kveval.fish
-  kvdump.fish kvbench-bundle.fish kvbench-choose.fish kvbench-dump-hf.fish kvbench-verify.fish)
+  kvdump.fish kvbench-bundle.fish kvbench-choose.fish kvbench-cite.fish
+  kvbench-claim.fish kvbench-dump-hf.fish kvbench-verify.fish)
 if(KVBENCH_WITH_CUDA)
   install(TARGETS kvbench_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT programs)
   add_dependencies(kvbench_programs kvbench_cuda)

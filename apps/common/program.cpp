@@ -47,6 +47,8 @@ int fail(const Program& program, ExitCode code, const std::string& text) {
 int outcome_of(const Program& program, const std::function<int()>& body) {
   try {
     return body();
+  } catch (const NothingFits& error) {
+    return fail(program, no_answer, error.what());
   } catch (const Error& error) {
     return fail(program, bad_input, error.what());
   } catch (const Interrupted&) {

@@ -9,7 +9,7 @@
 namespace kvbench::app {
 
 /// As documented in README.md and --help.
-enum ExitCode { done = 0, rows_failed = 1, bad_input = 2, machine_failed = 3, was_interrupted = 130 };
+enum ExitCode { done = 0, rows_failed = 1, no_answer = 1, bad_input = 2, machine_failed = 3, was_interrupted = 130 };
 
 struct Program {
   const char* name;

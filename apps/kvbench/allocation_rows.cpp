@@ -22,6 +22,12 @@ Column<AllocationRow> computed(const char* key, const char* doc, F of) {
   return {key, doc, report::value_where<AllocationRow>(report::always, of)};
 }
 
+/// A figure of equal budgets, NaN if there are none.
+template <class F>
+auto of_equal(F figure) {
+  return [figure](const AllocationRow& row) { return row.equal ? figure(*row.equal) : NAN; };
+}
+
 std::string percent(double share) { return fmt::format("{:.4g} %", 100 * share); }
 
 /// "0.0052 [0.0031, 0.0084]", with what the quadratic form says above its range. A sum of squares over layers has no
@@ -90,7 +96,7 @@ AllocationRow allocation_row(const allocate::Damages& damages, allocate::Allocat
            static_cast<double>(damages.places.size());
   };
   const MenuNames names = menu_names(damages, report::Labels({}));
-  std::string equal = names[allocation.equal.plan.front()];
+  std::string equal = allocation.equal ? names[allocation.equal->plan.front()] : "";
   AllocationRow row{std::move(allocation),
                     damages.model,
                     damages.figure(),
@@ -100,7 +106,7 @@ AllocationRow allocation_row(const allocate::Damages& damages, allocate::Allocat
                     0,
                     0,
                     accept};
-  row.plan_share = share(row.plan.cost), row.equal_share = share(row.equal.cost);
+  row.plan_share = share(row.plan.cost), row.equal_share = row.equal ? share(row.equal->cost) : NAN;
   row.layers_outside = united(layers_outside(damages, names)).size();
   return row;
 }
@@ -124,14 +130,15 @@ std::span<const Column<AllocationRow>> allocation_columns() {
       computed("plan_damage_fitted", "the same on the documents from which the plan was computed: mostly too small",
                [](auto& r) { return r.plan.fitted; }),
       computed("plan_share", "memory that the plan holds, of the full cache", [](auto& r) { return r.plan_share; }),
-      computed("equal", "the best configuration that all layers can have at this budget",
+      computed("equal", "the best configuration that all layers can have at this budget; empty if they can have none",
                [](auto& r) { return r.equal_method; }),
       computed("equal_damage", "that of the best equal configuration of the other documents, as plan_damage",
-               [](auto& r) { return r.equal.held_out.mean; }),
-      computed("equal_damage_lo", "lower end of its interval", [](auto& r) { return r.equal.held_out.interval.lo; }),
-      computed("equal_damage_hi", "upper end", [](auto& r) { return r.equal.held_out.interval.hi; }),
+               of_equal([](auto& equal) { return equal.held_out.mean; })),
+      computed("equal_damage_lo", "lower end of its interval",
+               of_equal([](auto& equal) { return equal.held_out.interval.lo; })),
+      computed("equal_damage_hi", "upper end", of_equal([](auto& equal) { return equal.held_out.interval.hi; })),
       computed("equal_damage_fitted", "the same on the documents from which it was chosen",
-               [](auto& r) { return r.equal.fitted; }),
+               of_equal([](auto& equal) { return equal.fitted; })),
       computed("equal_share", "memory that it holds, of the full cache", [](auto& r) { return r.equal_share; }),
       computed("ratio", "damage of the plan to that of equal budgets on held-out documents, geometric mean",
                [](auto& r) { return r.ratio; }),
@@ -176,37 +183,55 @@ std::vector<std::string> equal_sentences(const Damages& damages, const Allocatio
     return {
         fmt::format("{} the answer is equal budgets, {}, with a {} of {} on the document that chose it: what a plan "
                     "does to other documents cannot be told from one. Give traces of at least three documents.",
-                    at, equal, row.figure, report::three_digits(row.equal.fitted))};
+                    at, equal, row.figure, report::three_digits(row.equal->fitted))};
   }
   if (!row.divides) {
     return {fmt::format("{} the answer is {}, {} {} (each of {} documents held out once).", at, equal, row.figure,
-                        damage_text(damages, row.equal.held_out), row.documents)};
+                        damage_text(damages, row.equal->held_out), row.documents)};
   }
   std::vector<std::string> out{fmt::format(
       "{} the answer is equal budgets, {}, {} {}: on held-out documents a plan has {} times their {} (each of {} "
       "documents held out once).",
-      at, equal, row.figure, damage_text(damages, row.equal.held_out),
+      at, equal, row.figure, damage_text(damages, row.equal->held_out),
       report::interval_text(row.ratio, row.interval.lo, row.interval.hi), damages.probed ? "KL" : "error",
       row.documents)};
   if (row.ratio < 1) out.push_back(confirmation(row));
   return out;
 }
 
+/// The damage of the plan, and that of equal budgets if there are any.
+std::vector<std::string> damage_sentences(const Damages& damages, const AllocationRow& row, const MenuNames& names) {
+  const std::string at = report::at_budget(row.budget);
+  constexpr const char* alone = "No configuration of the menu can be had in all layers, so there are no equal budgets.";
+  if (row.documents == 1) {
+    return {fmt::format("{} the plan has a {} of {} on the document that chose it: what it does to other documents "
+                        "cannot be told from one. Give traces of at least three documents.",
+                        at, row.figure, report::three_digits(row.plan.fitted)),
+            alone};
+  }
+  const std::string damage = damage_text(damages, row.plan.held_out);
+  if (!row.equal) {
+    return {fmt::format("{} the plan has a {} of {} on held-out documents (each of {} documents held out once).", at,
+                        row.figure, damage, row.documents),
+            alone};
+  }
+  return {fmt::format("{} the plan has a {} of {} on held-out documents, {} times that of the best equal budget, {} in "
+                      "all layers (holds {}), {} (each of {} documents held out once).",
+                      at, row.figure, damage, report::interval_text(row.ratio, row.interval.lo, row.interval.hi),
+                      names[row.equal->plan.front()], percent(row.equal_share),
+                      damage_text(damages, row.equal->held_out), row.documents),
+          confirmation(row)};
+}
+
 std::vector<std::string> plan_sentences(const Damages& damages, const AllocationRow& row, const MenuNames& names) {
-  const std::string fitted = report::three_digits(row.plan.fitted);
-  std::vector<std::string> out{
-      fmt::format("{} the plan has a {} of {} on held-out documents, {} times that of the best equal budget, {} in all "
-                  "layers (holds {}), {} (each of {} documents held out once).",
-                  report::at_budget(row.budget), row.figure, damage_text(damages, row.plan.held_out),
-                  report::interval_text(row.ratio, row.interval.lo, row.interval.hi), names[row.equal.plan.front()],
-                  percent(row.equal_share), damage_text(damages, row.equal.held_out), row.documents),
-      confirmation(row),
-      fmt::format("It gives {}; a {} holds {} of its cache, all layers {}. Fitted to all documents its {} is {}{}; "
-                  "shrinkage towards equal layers: {}, of documents towards each other: {}.",
-                  what_places_get(damages, row.plan.plan, names), damages.place(),
-                  range_of_shares(damages, row.plan.plan), percent(row.plan_share), damages.probed ? "KL" : "error",
-                  fitted, row.plan.fitted < row.plan.held_out.mean ? ", which is too small" : "", row.shrinkage.layers,
-                  row.shrinkage.documents)};
+  std::vector<std::string> out = damage_sentences(damages, row, names);
+  out.push_back(fmt::format(
+      "It gives {}; a {} holds {} of its cache, all layers {}. Fitted to all documents its {} is {}{}; shrinkage "
+      "towards equal layers: {}, of documents towards each other: {}.",
+      what_places_get(damages, row.plan.plan, names), damages.place(), range_of_shares(damages, row.plan.plan),
+      percent(row.plan_share), damages.probed ? "KL" : "error", report::three_digits(row.plan.fitted),
+      row.plan.fitted < row.plan.held_out.mean ? ", which is too small" : "", row.shrinkage.layers,
+      row.shrinkage.documents));
   if (!damages.probed)
     out.emplace_back(
         "The traces have no probes: errors of all layers count alike, and the model may notice those of some more. "
@@ -223,7 +248,9 @@ std::string layers_text(const std::set<std::int64_t>& layers) {
 
 }  // namespace
 
-std::string outside_sentence(const Damages& damages, const MenuNames& names) {
+namespace {
+
+std::string stream_sentence(const Damages& damages, const MenuNames& names) {
   const auto outside = layers_outside(damages, names);
   if (outside.empty()) return "";
   std::set<std::int64_t> all;
@@ -236,9 +263,44 @@ std::string outside_sentence(const Damages& damages, const MenuNames& names) {
       united(outside).size(), all.size(), replay::largest_stream_error, fmt::join(parts, "; "));
 }
 
+/// By what anchors of one kind say of entries: "times 1.4 (6 anchors)", or that they fail.
+std::string anchors_sentence(const Damages& damages, const MenuNames& names) {
+  std::map<std::string, std::set<std::string>> corrected, failed;
+  for (std::size_t e = 0; e < damages.anchors.size(); ++e) {
+    const replay::AnchorRatio& ratio = damages.anchors[e];
+    const std::string failure = damages.anchors_failure(e);
+    if (!failure.empty()) {
+      failed[failure].insert(names[e]);
+    } else if (ratio.anchors > 1) {
+      corrected[fmt::format("times {:.2g} (of {} anchors)", ratio.factor, ratio.anchors)].insert(names[e]);
+    }
+  }
+  const auto listed = [](const std::map<std::string, std::set<std::string>>& by_text) {
+    std::vector<std::string> parts;
+    for (const auto& [text, of] : by_text) parts.push_back(fmt::format("{} {}", fmt::join(of, ", "), text));
+    return fmt::format("{}", fmt::join(parts, "; "));
+  };
+  std::string out;
+  if (!corrected.empty()) out = fmt::format("Anchors of the traces correct damages: {}.", listed(corrected));
+  if (!failed.empty())
+    out += fmt::format("{}Anchors say that these cannot be predicted, so that no plan has them: {}.",
+                       out.empty() ? "" : " ", listed(failed));
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> outside_sentences(const Damages& damages, const MenuNames& names) {
+  std::vector<std::string> out;
+  for (std::string sentence : {stream_sentence(damages, names), anchors_sentence(damages, names)}) {
+    if (!sentence.empty()) out.push_back(std::move(sentence));
+  }
+  return out;
+}
+
 std::vector<std::string> sentences(const Damages& damages, const AllocationRow& row, const MenuNames& names) {
   return row.planned() ? plan_sentences(damages, row, names)
-                       : equal_sentences(damages, row, names[row.equal.plan.front()]);
+                       : equal_sentences(damages, row, names[row.equal->plan.front()]);
 }
 
 }  // namespace kvbench::app

@@ -38,8 +38,9 @@ AllocationRow allocation_row(const allocate::Damages& damages, allocate::Allocat
 /// Those of --curve.
 std::span<const report::Column<AllocationRow>> allocation_columns();
 
-/// Which entries of the menu are left out in which layers, because their damage there cannot be predicted; empty: none.
-std::string outside_sentence(const allocate::Damages& damages, const MenuNames& names);
+/// Which entries of the menu are left out in which layers, because their damage there cannot be predicted, and by what
+/// anchors correct the others.
+std::vector<std::string> outside_sentences(const allocate::Damages& damages, const MenuNames& names);
 
 /// First what documents say from which the plan was not computed.
 std::vector<std::string> sentences(const allocate::Damages& damages, const AllocationRow& row, const MenuNames& names);

@@ -40,11 +40,22 @@ struct AllocateFlags : RunFlags {
   AllocateFlags() { request.budgets = {Budget::parse("25%mem")}; }
   allocate::Accept accept() const { return only_confirmed ? allocate::Accept::confirmed : allocate::Accept::expected; }
 
+  /// Of the shape that the engine can set. Throws NothingFits as allocate::allocate() does.
   allocate::Allocation allocate(const Damages& damages, const Budget& budget) const {
-    if (engine == nullptr) return allocate::allocate(damages, budget);
-    return allocate::allocate(damages, budget, [&](const allocate::Choices& choices, std::int64_t bytes) {
-      return allocate::solve_for(*engine, damages.menu, choices, bytes);
-    });
+    allocate::Solver solver = allocate::solve;
+    if (engine != nullptr) {
+      solver = [&](const allocate::Choices& choices, std::int64_t bytes) {
+        return allocate::solve_for(*engine, damages.menu, choices, bytes);
+      };
+    }
+    allocate::Allocation found = allocate::allocate(damages, budget, solver);
+    if (only_confirmed && !found.equal)
+      throw NothingFits(
+          "--only-confirmed: no configuration of the menu can be had in all layers at {}, so there are no equal "
+          "budgets "
+          "to write instead of a plan; leave it out",
+          budget.text());
+    return found;
   }
 };
 
@@ -118,14 +129,14 @@ Damages measure_all(const AllocateFlags& o, const std::vector<std::unique_ptr<tr
   return allocate::measure(traces, request, o.by, run_options(o), hooks);
 }
 
-/// The rows of a curve: at each budget of the grid that a configuration of the menu fits.
+/// The rows of a curve: at each budget of the grid that has a plan.
 std::vector<AllocationRow> curve_of(const AllocateFlags& o, const Damages& damages, std::span<const Budget> budgets) {
   std::vector<AllocationRow> rows;
-  const allocate::Choices choices{damages.places.size(), damages.menu.size(), std::vector<double>(damages.cost.size()),
-                                  damages.cost};
   for (const Budget& budget : allocate::budget_grid(budgets)) {
-    if (best_equal(choices, damages.budget_of(budget.share())))
+    try {
       rows.push_back(allocation_row(damages, o.allocate(damages, budget), o.accept()));
+    } catch (const NothingFits&) {
+    }
   }
   return rows;
 }
@@ -143,7 +154,7 @@ std::string file_text(const AllocateFlags& o, const Damages& damages, std::span<
   for (const AllocationRow& row : rows) {
     plan.budgets.push_back(planned(damages, row, o.accept()));
     config::PlanNotes& notes = origin.notes.emplace_back();
-    if (row.planned()) notes.confirmed = row.confirmed();
+    if (row.planned() && row.equal) notes.confirmed = row.confirmed();
     if (o.engine != nullptr) {
       notes.settings = allocate::settings_of(*o.engine, damages, row.answer(o.accept()).plan);
       notes.beside = row.beside;
@@ -203,8 +214,8 @@ int run(const CLI::App& flags, AllocateFlags& o) {
     rows.back().divides = o.engine == nullptr || o.engine->shape != allocate::Shape::equal;
     text += told_of(o, damages, rows.back(), names);
   }
-  if (const std::string outside = outside_sentence(damages, names); !outside.empty())
-    text += report::terminal_text(std::vector<report::Block>{report::AnswerBlock{"", {outside}}});
+  if (const std::vector<std::string> outside = outside_sentences(damages, names); !outside.empty())
+    text += report::terminal_text(std::vector<report::Block>{report::AnswerBlock{"", outside}});
   if (curve) {
     const std::vector<AllocationRow> points = curve_of(o, damages, budgets);
     curve->finish(report::table_of(o.format, allocation_columns(), std::span<const AllocationRow>(points)));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `kvbench bundle` and `kvbench verify` are programs of the Python package: archives and digests are in its library.
+// `kvbench bundle`, `verify`, `cite` and `claim` are programs of the Python package, whose library has archives and
+// digests.
 #include <fmt/format.h>
 
 #include <apps/common/command_line.hpp>
@@ -26,6 +27,15 @@ Command add_bundle(CLI::App& app) {
 
 Command add_verify(CLI::App& app) {
   return python_command(app, "verify", "kvbench-verify", "Recompute a part of a bundle, and say what was checked");
+}
+
+Command add_cite(CLI::App& app) {
+  return python_command(app, "cite", "kvbench-cite",
+                        "Write a bundle as BibTeX, or as llama.cpp, Every Eval Ever or Hugging Face ask for it");
+}
+
+Command add_claim(CLI::App& app) {
+  return python_command(app, "claim", "kvbench-claim", "Test a claim that was registered before it was measured");
 }
 
 }  // namespace kvbench::app

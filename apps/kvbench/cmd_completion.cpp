@@ -85,7 +85,7 @@ struct CommandLine {
 };
 
 /// Those that are commands of kvbench too, without kvbench- in front.
-constexpr const char* page_commands[] = {"bundle", "verify"};
+constexpr const char* page_commands[] = {"bundle", "verify", "cite", "claim"};
 
 /// Behind the tables of words: what they are completed with. A list is completed behind its last comma and the dash
 /// that leaves an item out, a wrapper behind its bracket, a value behind the = of its flag, which bash makes a word of

@@ -9,6 +9,8 @@ namespace kvbench::app {
 Command add_allocate(CLI::App& app);
 Command add_bundle(CLI::App& app);
 Command add_cache(CLI::App& app);
+Command add_cite(CLI::App& app);
+Command add_claim(CLI::App& app);
 Command add_compare(CLI::App& app);
 Command add_completion(CLI::App& app);
 Command add_doctor(CLI::App& app);

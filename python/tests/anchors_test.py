@@ -120,6 +120,19 @@ class Measured(AnchorsTest):
             self.assertEqual(anchor.predicted, float(row["kl_predicted"]))
             self.assertGreater(anchor.predicted, 0)
 
+    def test_plans_are_corrected_as_rows_are(self):
+        """An equal budget has the predicted KL that a row of the same configuration has, with the same anchors."""
+        self.saved("llama")
+        self.dump(self.path("llama"), prompts=2)
+        at = ["-b", "100%mem", "-o"]
+        run("replay", self.path("t.h5"), "-m", "q8_0", *at, self.path("r.csv"), "--no-times", "--rows", "trace")
+        run("allocate", self.path("t.h5"), "--menu", "q8_0", *at, self.path("p.toml"), "--curve", self.path("c.csv"))
+        with open(self.path("r.csv"), newline="") as rows, open(self.path("c.csv"), newline="") as curve:
+            row = next(row for row in csv.DictReader(rows) if row["prompt"] == "all")
+            plan = next(row for row in csv.DictReader(curve) if row["budget"] == "100%mem")
+        self.assertRegex(row["kl_about"], "all layers; times [0-9.]+ by [0-9]+ anchors")
+        self.assertAlmostEqual(float(plan["equal_damage_fitted"]) / float(row["kl_predicted"]), 1, delta=1e-5)
+
     def test_a_model_whose_query_heads_share_kv_heads(self):
         self.check("llama", [0, 1])
 

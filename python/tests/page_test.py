@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python of docs/python.md, README.md, docs/add-a-method.md and docs/allocate.md, as a reader would run it."""
+"""The Python of docs/python.md, README.md and docs/add-a-method.md, as a reader would run it."""
 import contextlib
 import io
-import math
 import os
 import re
-import tomllib
 
 import environment
 
 environment.use(["h5py", "numpy", "pandas", "threadpoolctl"], "KVBENCH_PYTHON", "venv", "scripts/fetch-model --python")
-import h5py  # noqa: E402
 from support import PACKAGE, SAMPLE, PackageTest  # noqa: E402
 
 ROOT = PACKAGE.parent
@@ -37,8 +34,7 @@ class Pages(PackageTest):
         return out.getvalue()
 
     def test_ten_lines(self):
-        for page, heading in (("docs/python.md", "A method in ten lines"), ("README.md", "A method of your own"),
-                              ("docs/guide.md", "Your own method")):
+        for page, heading in (("docs/python.md", "A method in ten lines"), ("README.md", "A method of your own")):
             with self.subTest(page):
                 said = self.printed(page, heading)
                 self.assertRegex(said, r"At 25%mem py:knorm, with a geometric mean kl_predicted of 0\.53, is .*"
@@ -56,18 +52,3 @@ class Pages(PackageTest):
 
     def test_a_method_with_state(self):
         self.assertIn("Recent holds the contract.", self.printed("docs/python.md", "A method with state"))
-
-    def test_shares_by_entropy(self):
-        entropies = [0, 0]
-        with h5py.File(self.synth("train.h5")) as trace:
-            for i in range(8):
-                layer, head = trace[f"prompts/0/layers/{i // 4}"], i % 4
-                for at, q in zip(range(160, 192), layer["queries"][head]):  # the first is that of token 160
-                    w = [math.exp(layer.attrs["scale"] * float(q @ k)) for k in layer["keys"][head // 2][:at + 1]]
-                    entropies[i // 4] -= sum(x / sum(w) * math.log(x / sum(w)) for x in w[:160])
-        self.printed("docs/allocate.md", "Shares by entropy")
-        with open("entropy.toml", "rb") as file:
-            lines = tomllib.load(file)["plans"][0]["layers"]
-        for line, entropy in zip(lines, entropies):
-            self.assertAlmostEqual(float(line["budget"][:-4]), 50 * entropy / sum(entropies), delta=0.002)
-        self.replay("train.h5", "--method", "plan:entropy.toml", "--budget", "25%mem")

@@ -26,7 +26,7 @@ STRICT = [f"kvbench/{name}.py" for name in (
     "__init__ _error _kinds files/schema files/trace files/trace_writer results/raw results/rows results/sentences "
     "methods/method methods/given methods/scores program/check program/commands program/golden choosing/choose "
     "choosing/settings bundles/archive bundles/tables bundles/inputs bundles/bundle bundles/recompute "
-    "bundles/verify").split()]
+    "bundles/verify bundles/figures bundles/forms bundles/claims").split()]
 # Subpackages, each of which imports from those before it alone.
 ORDER = ["_error", "_kinds", "files", "methods", "results", "program", "models", "dump_hf", "choosing", "bundles"]
 USE = '''

@@ -15,8 +15,7 @@ from unittest import mock
 from support import SAMPLE, CliTest, rows, run
 
 COMMANDS = ("info", "replay", "sweep", "merge", "compare", "report", "validate", "methods", "synth", "eval", "cache",
-            "allocate", "bundle", "verify", "completion", "man",
-            "doctor")
+            "allocate", "bundle", "verify", "cite", "claim", "completion", "man", "doctor")
 
 
 def as_json(text):
@@ -156,7 +155,7 @@ class Usage(CliTest):
     def test_commands_of_the_python_package(self):
         """The program gets the words and decides the exit code; without it a sentence says how to get it."""
         alone = {**os.environ, "PATH": self.folder}
-        for name in "bundle", "verify":
+        for name in "bundle", "verify", "cite", "claim":
             self.fails(2, f"runs the program kvbench-{name}", "`pip install .`", args=[name, "run.csv"], env=alone)
             self.assertIn(f"The flags are those of kvbench-{name}", self.ok(name, "--help", env=alone))
             path = self.path(f"kvbench-{name}")

@@ -37,8 +37,8 @@ void check_memory() {
 }  // namespace
 
 const char* const exit_codes =
-    "Exit codes: 0 success, 1 some rows failed, a theorem was violated or a method breaks its contract, 2 bad usage or "
-    "bad input, 3 input/output or memory failure, 130 interrupted (SIGINT, SIGTERM or SIGHUP).";
+    "Exit codes: 0 success, 1 some rows failed, a theorem was violated, a method breaks its contract or no plan fits, "
+    "2 bad usage or bad input, 3 input/output or memory failure, 130 interrupted (SIGINT, SIGTERM or SIGHUP).";
 
 void add_examples(CLI::App& command, const std::vector<const char*>& lines) {
   std::string text = lines.size() == 1 ? "Example:\n" : "Examples:\n";

@@ -22,14 +22,27 @@ std::vector<double> damage_in(const DocumentDamage& document) {
   return damage;
 }
 
-/// The geometric mean over the entries that all layers can have of the sum over layers; 1 where none does damage.
-double typical_damage(const Choices& choices) {
-  double logs = 0, count = 0;
-  for (std::size_t e = 0; e < choices.entries; ++e) {
-    const double total = has_everywhere(choices, e) ? damage_of(choices, Plan(choices.layers, e)) : 0;
-    if (total > 0) logs += std::log(total), count += 1;
+/// Of an entry, summed over the layers that can have it.
+double total_damage(const Choices& choices, std::size_t entry) {
+  double total = 0;
+  for (std::size_t l = 0; l < choices.layers; ++l) {
+    if (choices.has(l, entry)) total += choices.damage[choices.at(l, entry)];
   }
-  return count > 0 ? std::exp(logs / count) : 1;
+  return total;
+}
+
+/// The geometric mean over the entries that all layers can have of the sum over layers, and over all entries if those
+/// do no damage; 1 if none does any.
+double typical_damage(const Choices& choices) {
+  for (const bool everywhere : {true, false}) {
+    double logs = 0, count = 0;
+    for (std::size_t e = 0; e < choices.entries; ++e) {
+      if (everywhere && !has_everywhere(choices, e)) continue;
+      if (const double total = total_damage(choices, e); total > 0) logs += std::log(total), count += 1;
+    }
+    if (count > 0) return std::exp(logs / count);
+  }
+  return 1;
 }
 
 /// choices_of() of any of the documents: what single ones add to the mean is computed once.
@@ -164,11 +177,17 @@ class Planner {
   std::map<Documents, std::vector<Plan>> plans_;
 };
 
-/// What plans[d] predict on document d, of which each counts as often.
+/// What plans[d] predict on document d, of which each counts as often. Widened as that of the entry of which anchors
+/// know least.
 replay::PredictedKl prediction(const Damages& damages, const std::vector<Plan>& plans) {
   std::vector<replay::ProbeSums> sums;
-  for (std::size_t d = 0; d < plans.size(); ++d) sums.push_back(sums_of(damages, d, plans[d]));
-  return damages.of(sums);
+  double spread = 0;
+  for (std::size_t d = 0; d < plans.size(); ++d) {
+    sums.push_back(sums_of(damages, d, plans[d]));
+    for (const std::size_t e : plans[d])
+      spread = std::max(spread, damages.anchors.empty() ? 0 : damages.anchors[e].spread);
+  }
+  return damages.of(sums, spread);
 }
 
 Spending spending(const Damages& damages, Plan plan) {
@@ -177,33 +196,45 @@ Spending spending(const Damages& damages, Plan plan) {
   return {std::move(plan), cost, fitted, {}, {}};
 }
 
-/// "the smallest, fp8, holds 50 %; "
-std::string smallest_text(const Damages& damages, const Choices& choices) {
-  std::optional<std::size_t> least;
-  const auto cost = [&](std::size_t e) { return cost_of(choices, Plan(choices.layers, e)); };
-  for (std::size_t e = 0; e < choices.entries; ++e) {
-    if (has_everywhere(choices, e) && (!least || cost(e) < cost(*least))) least = e;
+/// The least budget for which the solver has a plan; absent if it has none for any.
+std::optional<std::int64_t> least_budget(const Choices& choices, const Solver& solver) {
+  std::int64_t low = 0,
+               high = std::accumulate(choices.cost.begin(), choices.cost.end(), std::int64_t{1},
+                                      [](auto sum, auto cost) { return sum + std::max<decltype(cost)>(cost, 0); });
+  if (!solver(choices, high)) return std::nullopt;
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (solver(choices, middle) ? high : low) = middle;
   }
-  if (!least) return "";
-  return fmt::format("the smallest, {}, holds {:.4g} %; ", damages.menu[*least].method.info->name,
-                     100 * static_cast<double>(cost(*least)) / static_cast<double>(damages.budget_of(1)));
+  return high;
 }
 
-/// Throws Error where no entry is within the budget in all layers.
-Plan equal_plan(const Damages& damages, const Choices& choices, const Budget& budget, std::int64_t bytes) {
+/// Throws NothingFits if the solver has no plan for the budget.
+void check_fits(const Damages& damages, const Choices& choices, const Budget& budget, const Solver& solver) {
+  if (solver(choices, damages.budget_of(budget.share()))) return;
+  const std::optional<std::int64_t> least = least_budget(choices, solver);
+  throw NothingFits(
+      "`menu`: no plan of its configurations fits in {}{}; {}choose a larger budget, or add a method that keeps fewer "
+      "tokens or bits",
+      budget.text(), damages.has_outside() ? ", as far as their damage can be predicted" : "",
+      least ? fmt::format("the smallest holds {:.4g} %; ",
+                          100 * static_cast<double>(*least) / static_cast<double>(damages.budget_of(1)))
+            : "");
+}
+
+/// Absent if all layers can have no entry within the budget.
+std::optional<Plan> equal_plan(const Choices& choices, std::int64_t bytes) {
   const auto entry = best_equal(choices, bytes);
-  if (!entry) {
-    throw Error(
-        "`menu`: none of its configurations fits in {} in all layers{}; {}choose a larger budget, or add a "
-        "method that keeps fewer tokens or bits",
-        budget.text(),
-        std::ranges::any_of(damages.stream, &replay::StreamError::is_outside)
-            ? ", as far as their damage can be predicted (elsewhere their error is too large a part of the "
-              "stream)"
-            : "",
-        smallest_text(damages, choices));
-  }
+  if (!entry) return std::nullopt;
   return Plan(choices.layers, *entry);
+}
+
+/// Of plans on held-out documents, whose ratio they give.
+void compare_held_out(const Damages& damages, Allocation& out) {
+  const std::vector<double> logs = log_ratios(damages, out.plan.without, out.equal->without);
+  const Ratio ratio = ratio_of(logs);
+  out.ratio = ratio.mean, out.interval = ratio.interval;
+  out.needed = documents_needed(logs);
 }
 
 }  // namespace
@@ -213,23 +244,21 @@ Allocation allocate(const Damages& damages, const Budget& budget, const Solver& 
   Documents all(damages.documents.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   const DocumentChoices choices(damages, 0);
-  Allocation out{.budget = budget,
-                 .documents = all.size(),
-                 .equal = spending(damages, equal_plan(damages, choices.of(all), budget, bytes))};
+  check_fits(damages, choices.of(all), budget, solver);
   Planner planner(damages, bytes, solver);
-  out.shrinkage = planner.shrinkage_of(all);
+  Allocation out{.budget = budget, .documents = all.size(), .shrinkage = planner.shrinkage_of(all)};
   out.plan = spending(damages, planner.plan_of(all, out.shrinkage));
+  if (auto equal = equal_plan(choices.of(all), bytes)) out.equal = spending(damages, *std::move(equal));
   if (all.size() == 1) return out;
   for (const std::size_t d : all) {
     const Documents others = without(all, d);
     out.plan.without.push_back(planner.plan_of(others, planner.shrinkage_of(others)));
-    out.equal.without.push_back(equal_plan(damages, choices.of(others), budget, bytes));
+    if (out.equal) out.equal->without.push_back(*equal_plan(choices.of(others), bytes));
   }
-  for (Spending* of : {&out.plan, &out.equal}) of->held_out = prediction(damages, of->without);
-  const std::vector<double> logs = log_ratios(damages, out.plan.without, out.equal.without);
-  const Ratio ratio = ratio_of(logs);
-  out.ratio = ratio.mean, out.interval = ratio.interval;
-  out.needed = documents_needed(logs);
+  out.plan.held_out = prediction(damages, out.plan.without);
+  if (!out.equal) return out;
+  out.equal->held_out = prediction(damages, out.equal->without);
+  compare_held_out(damages, out);
   return out;
 }
 

@@ -54,19 +54,21 @@ enum class Accept { expected, confirmed };
 struct Allocation {
   Budget budget;
   std::size_t documents = 0;
-  Spending plan;                ///< a configuration per layer or head
-  Spending equal;               ///< the best configuration for all layers
-  Shrinkage shrinkage;          ///< of the plan
-  double ratio = NAN;           ///< of the KL of plan and equal on held-out documents, geometric mean
-  Interval interval{NAN, NAN};  ///< 95 % of `ratio`, Student's t over documents; NaN with one document
+  Spending plan;                  ///< a configuration per layer or head
+  std::optional<Spending> equal;  ///< the best configuration for all layers; absent if all of them can have none
+  Shrinkage shrinkage;            ///< of the plan
+  double ratio = NAN;             ///< of the KL of plan and equal on held-out documents, geometric mean
+  Interval interval{NAN, NAN};    ///< 95 % of `ratio`, Student's t over documents; NaN with one document
   /// Of so many the interval would lie below 1 if mean and spread of the logarithms stayed (documents_needed()).
   std::optional<std::size_t> needed;
 
   /// Whether documents from which it was not computed say that the plan does less damage.
   bool confirmed() const { return interval.hi < 1; }
   /// Whether the plan is the answer; otherwise equal budgets are.
-  bool planned(Accept accept = Accept::expected) const { return accept == Accept::confirmed ? confirmed() : ratio < 1; }
-  const Spending& answer(Accept accept = Accept::expected) const { return planned(accept) ? plan : equal; }
+  bool planned(Accept accept = Accept::expected) const {
+    return !equal || (accept == Accept::confirmed ? confirmed() : ratio < 1);
+  }
+  const Spending& answer(Accept accept = Accept::expected) const { return planned(accept) ? plan : *equal; }
 };
 
 /// How a plan is found within a budget: solve(), or that of an engine.
@@ -75,7 +77,7 @@ using Solver = std::function<std::optional<Plan>(const Choices&, std::int64_t)>;
 /// The plan for a budget. Each document is held out once: a plan and the best equal configuration of the others are
 /// predicted on it. The shrinkage of a plan is the one whose plans do the least damage (geometric mean) where each of
 /// its own documents is held out once, so that a held-out document has no say in the plan that is tested on it. Throws
-/// Error where no configuration fits the budget in all layers.
+/// NothingFits if no plan of the solver fits the budget.
 Allocation allocate(const Damages& damages, const Budget& budget, const Solver& solver = solve);
 
 /// The damage of plans relative to others, of which the document decides: geometric mean over documents, with its 95 %

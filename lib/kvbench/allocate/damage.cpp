@@ -31,6 +31,12 @@ struct HeadDamage {
   bool taken = false;
 };
 
+/// Why a method has no cache at some budget.
+struct Ended {
+  replay::Status status = replay::Status::skipped;
+  std::string reason;
+};
+
 bool has_sketches(const trace::PromptInfo& prompt) {
   return std::ranges::all_of(prompt.layers, [](const trace::LayerInfo& layer) {
     return !layer.has_methods() || (layer.output_sketch && layer.residual_norm);
@@ -93,7 +99,7 @@ class TraceDamage {
   }
 
   /// Why methods have no cache at some budget, by index.
-  const std::map<std::size_t, std::string>& reasons() const { return reasons_; }
+  const std::map<std::size_t, Ended>& reasons() const { return reasons_; }
 
  private:
   void replay(const replay::RunOptions& options, const replay::ReplayHooks& hooks) {
@@ -251,7 +257,7 @@ class TraceDamage {
     if (head.status == replay::Status::failed)
       throw Error("{} fails at {}: {}", request_.methods[entry.method].info->name,
                   request_.budgets[entry.budget].text(), head.reason);
-    reasons_[entry.method] = head.reason;
+    reasons_[entry.method] = {head.status, head.reason};
     cost = -1;
     return {};
   }
@@ -263,7 +269,7 @@ class TraceDamage {
   std::vector<Configuration> entries_;          ///< of the menu, with their first seed
   std::vector<std::vector<HeadDamage>> heads_;  ///< [heads][configurations]
   std::vector<replay::HeadResult> waiting_;     ///< [heads] until their layer is complete
-  std::map<std::size_t, std::string> reasons_;
+  std::map<std::size_t, Ended> reasons_;
 };
 
 /// Whether some place can have the entry, or could if its damage were known.
@@ -271,7 +277,7 @@ bool runs(const Damages& damages, std::size_t entry) {
   for (std::size_t l = 0; l < damages.places.size(); ++l) {
     if (damages.cost[l * damages.menu.size() + entry] >= 0) return true;
   }
-  return !damages.layers_outside(entry).empty();
+  return !damages.layers_outside(entry).empty() || !damages.anchors_failure(entry).empty();
 }
 
 /// Whether the entry costs in every layer what the one before costs, which is a smaller budget of its method.
@@ -295,13 +301,54 @@ void keep(Damages& damages, const std::vector<std::size_t>& entries) {
     table = std::move(out);
   };
   kept(damages.cost), kept(damages.kept), kept(damages.stream);
+  if (!damages.anchors.empty()) {
+    std::vector<replay::AnchorRatio> anchors;
+    for (const std::size_t e : entries) anchors.push_back(damages.anchors[e]);
+    damages.anchors = std::move(anchors);
+  }
   for (DocumentDamage& document : damages.documents) kept(document.sums);
   std::vector<MenuEntry> menu;
   for (const std::size_t e : entries) menu.push_back(damages.menu[e]);
   damages.menu = std::move(menu);
 }
 
+/// The prompts of traces with the anchors that they have.
+std::vector<replay::ReplayFrame::Prompt> anchored_prompts(std::span<const std::unique_ptr<trace::Reader>> traces) {
+  std::vector<replay::ReplayFrame::Prompt> prompts;
+  for (const auto& reader : traces) {
+    for (const trace::PromptInfo& prompt : reader->info().prompts) {
+      if (prompt.anchors) prompts.push_back({.id = prompt.id, .anchors = replay::named_as_rows(*prompt.anchors)});
+    }
+  }
+  return prompts;
+}
+
 }  // namespace
+
+void correct(Damages& damages, std::span<const replay::ReplayFrame::Prompt> prompts) {
+  if (!damages.probed || prompts.empty()) return;
+  const std::size_t entries = damages.menu.size();
+  damages.anchors.resize(entries);
+  for (std::size_t e = 0; e < entries; ++e) {
+    const methods::MethodInfo& info = *damages.menu[e].method.info;
+    if (info.kind == methods::Kind::exact) continue;
+    replay::AnchorRatio& ratio = damages.anchors[e] = replay::anchor_ratio(prompts, replay::kind_of(info.name));
+    const bool fails = !replay::failure_text(ratio).empty();
+    for (std::size_t l = 0; l < damages.places.size(); ++l) {
+      if (fails) damages.cost[l * entries + e] = -1;
+      for (DocumentDamage& document : damages.documents) {
+        for (double& c : document.sums[l * entries + e]) c *= std::sqrt(ratio.factor);
+      }
+    }
+  }
+}
+
+bool Damages::has_outside() const {
+  for (std::size_t e = 0; e < menu.size(); ++e) {
+    if (!layers_outside(e).empty() || !anchors_failure(e).empty()) return true;
+  }
+  return false;
+}
 
 std::vector<std::int64_t> Damages::layers_outside(std::size_t entry) const {
   std::vector<std::int64_t> layers;
@@ -334,7 +381,7 @@ Damages measure(std::span<const std::unique_ptr<trace::Reader>> traces, replay::
                 const replay::RunOptions& options, const replay::ReplayHooks& hooks) {
   exclude_repeated(request);
   Damages damages{.by = by};
-  std::map<std::size_t, std::string> reasons;
+  std::map<std::size_t, Ended> reasons;
   damages.probed = std::ranges::any_of(traces, [](const auto& reader) {
     return std::ranges::any_of(reader->info().prompts, [](const auto& prompt) { return prompt.probes.has_value(); });
   });
@@ -352,6 +399,7 @@ Damages measure(std::span<const std::unique_ptr<trace::Reader>> traces, replay::
     if (damages.stream[i].is_outside()) damages.cost[i] = -1;
     damages.kept[i] /= static_cast<double>(damages.documents.size());
   }
+  correct(damages, anchored_prompts(traces));
   std::vector<std::size_t> entries;
   for (std::size_t e = 0; e < damages.menu.size(); ++e) {
     if (runs(damages, e) && !repeats(damages, e)) entries.push_back(e);
@@ -359,7 +407,11 @@ Damages measure(std::span<const std::unique_ptr<trace::Reader>> traces, replay::
   for (std::size_t m = 0; m < request.methods.size(); ++m) {
     const auto of_method = [&](std::size_t e) { return same(damages.menu[e].method, request.methods[m]); };
     if (std::ranges::any_of(entries, of_method)) continue;
-    throw Error("`menu`: {} runs at no budget: {}; leave it out", request.methods[m].info->name, reasons[m]);
+    const auto& [status, reason] = reasons[m];
+    constexpr fmt::format_string<const std::string&, const std::string&> text =
+        "`menu`: {} runs at no budget: {}; leave it out";
+    if (status == replay::Status::infeasible) throw NothingFits(text, request.methods[m].info->name, reason);
+    throw Error(text, request.methods[m].info->name, reason);
   }
   keep(damages, entries);
   return damages;

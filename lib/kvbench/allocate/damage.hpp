@@ -11,6 +11,7 @@
 
 #include <kvbench/methods/contract/layer_plan.hpp>
 #include <kvbench/replay/plan/request.hpp>
+#include <kvbench/replay/records/anchors.hpp>
 #include <kvbench/replay/records/predicted_kl.hpp>
 #include <kvbench/trace/reader.hpp>
 
@@ -51,6 +52,8 @@ struct Damages {
   std::vector<double> kept;
   /// As cost, over the documents: the errors of an entry in the layer of a place, all of whose heads have it.
   std::vector<replay::StreamError> stream;
+  /// By entry, of the configurations that the model itself measured in the same way (correct()); empty: of none.
+  std::vector<replay::AnchorRatio> anchors = {};
   std::vector<DocumentDamage> documents;
 
   /// What the damage of plans is called.
@@ -62,9 +65,15 @@ struct Damages {
   double share(std::size_t place, std::size_t entry) const {
     return static_cast<double>(cost[place * menu.size() + entry]) / static_cast<double>(whole_place);
   }
-  /// Damages of places add up before they are squared where probes say how.
-  replay::PredictedKl of(std::span<const replay::ProbeSums> sums) const {
-    return replay::predict_kl(sums, {.extrapolates = !probed, .scale = 1});
+  /// "measured 4.1 times the prediction" if anchors say that an entry cannot be predicted, so that no plan has it.
+  std::string anchors_failure(std::size_t entry) const {
+    return anchors.empty() ? "" : replay::failure_text(anchors[entry]);
+  }
+  /// Whether the damage of some entry cannot be predicted in some place.
+  bool has_outside() const;
+  /// Damages of places add up before they are squared where probes say how. `spread`: as replay::AnchorRatio::spread.
+  replay::PredictedKl of(std::span<const replay::ProbeSums> sums, double spread = 0) const {
+    return replay::predict_kl(sums, {.extrapolates = !probed, .scale = 1, .spread = spread});
   }
   /// The mean that of() gives for one document.
   double mean_of(const replay::ProbeSums& sums) const {
@@ -74,11 +83,17 @@ struct Damages {
   std::int64_t budget_of(double share) const;
 };
 
+/// Multiplies the damage of each entry by the ratio of measured to predicted KL in the anchors of its kind, as rows of
+/// replays are; where they say that predictions of the kind fail, no place can have the entry. Damages without probes
+/// stay, as anchors measure KL.
+void correct(Damages& damages, std::span<const replay::ReplayFrame::Prompt> prompts);
+
 /// Replays the methods of a menu on all documents, each at every budget; methods without a choice of bits, which keep
 /// every token, at their own size. Budgets limit the memory. Entries that hold the same bytes as a smaller budget of
-/// their method are left out. Throws Error where a trace has neither probes nor sketches or not all layers of its
-/// model, where some documents alone have probes, where traces are of several models, and where a method runs at no
-/// budget; as replay() does.
+/// their method are left out. Anchors of the traces correct() the damages. Throws Error where a trace has neither
+/// probes nor sketches or not all layers of its model, where some documents alone have probes, where traces are of
+/// several models, and where a method runs at no budget (NothingFits if it costs more than all of them); as replay()
+/// does.
 Damages measure(std::span<const std::unique_ptr<trace::Reader>> traces, replay::ReplayRequest request, Division by,
                 const replay::RunOptions& options, const replay::ReplayHooks& hooks);
 

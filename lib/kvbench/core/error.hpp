@@ -18,6 +18,12 @@ class Error : public std::runtime_error {
       : std::runtime_error(fmt::format(format, std::forward<Args>(args)...)) {}
 };
 
+/// Nothing that was asked for fits its budget: all is well with the input, and there is no answer. Exit code 1.
+class NothingFits : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A failure of the machine: disk full, unwritable output, I/O error. Exit code 3.
 class IoError : public std::runtime_error {
  public:

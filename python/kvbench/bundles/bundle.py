@@ -57,6 +57,11 @@ class Bundle:
             found += known
         return found
 
+    def sha256_of(self, kind: str, name: str, start: str = "") -> str:
+        """The digest of an input, or what is known of it if only rows that nobody can recompute have it."""
+        return next((one.sha256 for one in self.inputs if (one.kind, one.name) == (kind, name)
+                     and one.sha256.startswith(start)), start)
+
     def write(self, path: str, sources: list[str]) -> None:
         members = {f"rows/{number}.csv": table.data for number, table in enumerate(self.tables, 1)}
         members[archive.MANIFEST] = self.manifest
@@ -64,17 +69,26 @@ class Bundle:
         archive.write(path, members, sources)
 
 
+def _words(cell: Cell) -> tuple[str, ...]:
+    """A command line for readers, without its methods."""
+    kind, isa, text = cell.table.kind, cell.alike["isa"], cell.alike.get("text")
+    return ("kvbench", kind.command, cell.alike[kind.input[1]], *([f"--text={text}"] if text else []),
+            f"--budget={','.join(cell.budgets)}", *kind.words(replace(cell, place=None)),
+            *([f"--isa={isa}"] if isa in ISAS else []))
+
+
+def command_of(cell: Cell) -> str:
+    """The command line that computes the rows of a cell, with the names of files that rows have."""
+    return shlex.join([*_words(cell), f"--method={','.join(cell.methods)}"])
+
+
 def _described(table: Table) -> dict[str, Any]:
     """What a table has, for readers: engines, and a command line for each list of methods with the same flags."""
     engines = {(row["version"], row["commit"], row["isa"], row["device"]): None for row in table.rows}
     methods: dict[tuple[str, ...], dict[str, None]] = {}
     for cell in cells_of(table):
-        file, text, isa = cell.alike[table.kind.input[1]], cell.alike.get("text"), cell.alike["isa"]
-        words = (file, *([f"--text={text}"] if text else []), f"--budget={','.join(cell.budgets)}",
-                 *table.kind.words(replace(cell, place=None)), *([f"--isa={isa}"] if isa in ISAS else []))
-        methods.setdefault(words, {})[cell.methods[0]] = None
-    commands = [shlex.join(["kvbench", table.kind.command, *words, f"--method={','.join(names)}"])
-                for words, names in methods.items()]
+        methods.setdefault(_words(cell), {})[cell.methods[0]] = None
+    commands = [shlex.join([*words, f"--method={','.join(names)}"]) for words, names in methods.items()]
     return {"name": table.name, "sha256": table.sha256, "rows": len(table.rows), "command": table.kind.command,
             "settings": table.settings, "commands": commands,
             "engines": [dict(zip(("version", "commit", "isa", "device"), engine)) for engine in engines]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench-bundle and kvbench-verify, which `kvbench bundle` and `kvbench verify` start."""
+"""kvbench-bundle, kvbench-verify, kvbench-cite and kvbench-claim, which the commands of kvbench start."""
 
 import functools
 import os
@@ -9,10 +9,12 @@ from collections.abc import Callable
 from .._error import Error, printable, require
 from ..choosing.settings import program
 from ..dump_hf.command import stop_by_signals
+from ..files.access import check_not_input, check_replaceable, write_atomically
 from ..program.arguments import Parser, positive, whole_number
 from ..program.progress import ended, tell
 from . import bundle as bundles
-from . import verify
+from . import claims, verify
+from .forms import FORMS, cited
 from .inputs import Places
 from .recompute import DIRTY
 from .tables import KINDS, counted, wholes_of
@@ -54,6 +56,18 @@ def verify_parser() -> Parser:
                       "that the digest draws are known to the author of the bundle")
     made.add_argument("--whole", action="store_true", help="recompute whole runs in place of a sample, and so also the "
                       "columns that compare rows with each other")
+    return made
+
+
+def cite_parser() -> Parser:
+    made = Parser(prog="kvbench-cite", allow_abbrev=False, description="Write the results of a bundle in a form that "
+                  "others ask for. Nothing is recomputed; kvbench verify does that.",
+                  epilog="Exit codes: those of kvbench-verify, without 4.")
+    made.add_argument("bundle", metavar="BUNDLE", help="a file of kvbench bundle, whoever made it")
+    made.add_argument("--as", dest="form", required=True, choices=list(FORMS), metavar="FORM", help=", ".join(FORMS))
+    made.add_argument("--fact", action="append", default=[], metavar="NAME=VALUE", help="what the form needs and no "
+                      "bundle has, which it names; repeat for several")
+    made.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
     return made
 
 
@@ -116,6 +130,57 @@ def verified(arguments: list[str] | None) -> int:
     return code
 
 
+def cite(arguments: list[str] | None) -> int:
+    given = cite_parser().parse_args(arguments)
+    facts: dict[str, str] = {}
+    for word in given.fact:
+        name, is_given, value = word.partition("=")
+        require(is_given and value.isprintable(), f"--fact {word}", "is no fact; write NAME=VALUE.")
+        require(name not in facts, f"--fact {name}", "is given twice; it takes one value.")
+        facts[name] = value
+    try:
+        text, lacks = cited(bundles.read(given.bundle), given.form, facts)
+    except bundles.Changed as fault:
+        return ended("kvbench-cite", verify.DIFFERS, fault)
+    if given.output is None:
+        _print(text)
+    else:
+        check_replaceable(given.output)
+        check_not_input(given.output, [given.bundle])
+        write_atomically(given.output, text.encode())
+    tell("".join(f"Left out: {printable(one)}.\n" for one in lacks))
+    return 0
+
+
+def claim_parser() -> Parser:
+    made = Parser(prog="kvbench-claim", allow_abbrev=False, description="Test a claim that a file registers on rows of "
+                  "kvbench eval --per-document, and refuse all other rows.",
+                  epilog=CODES.format("the claim holds", "it is refuted", "the rows cannot tell"))
+    made.add_argument("claim", metavar="CLAIM.toml", help="what was registered (docs/bundles.md)")
+    made.add_argument("tables", nargs="+", metavar="TABLE.csv", help="all rows that it registers, and no others")
+    made.add_argument("--programs", metavar="FOLDER", help=VERSION_HELP)
+    return made
+
+
+def claim(arguments: list[str] | None) -> int:
+    given = claim_parser().parse_args(arguments)
+    asked = claims.read(given.claim)
+    rows = claims.rows_for(asked, given.tables)
+    tests = claims.compared(asked, rows, _programs(given.programs)("kvbench"))
+    builds = dict.fromkeys(f"kvbench {row['version']} ({row['commit']})" for row in rows)
+    said = f"Question: {asked.question}\nClaim: {given.claim}, SHA-256 {asked.sha256}\n"
+    said += "".join(f"  {sentence}.\n" for sentence in claims.registered(given.claim))
+    said += f"Rows: {len(rows)} of documents, as registered; {', '.join(builds)}.\n"
+    said += f"Test: {asked.metric} of {asked.better} against {asked.worse} at {asked.budget}, paired over documents.\n"
+    for row in tests:
+        ends = f"difference {row['diff']} [{row['diff_lo']}, {row['diff_hi']}]" if row["diff_lo"] else "no interval"
+        said += f"  {row['model']}, {row['text']}, {row['task']}: {ends}, {row['verdict']}"
+        said += f" ({row['reason']})\n" if row["reason"] else "\n"
+    verdict = claims.verdict(asked, tests)
+    _print(f"{said}Refuted by: {asked.refuted_by}\nVerdict: {verdict}.\n")
+    return {"holds": 0, "refuted": verify.DIFFERS}.get(verdict, verify.UNCHECKED)
+
+
 def _print(text: str) -> int:
     require(sys.stdout is not None, "standard output", "is closed.")
     sys.stdout.write(printable(text))
@@ -141,3 +206,11 @@ def bundle_main(arguments: list[str] | None = None) -> int:
 
 def verify_main(arguments: list[str] | None = None) -> int:
     return _main("kvbench-verify", verified, arguments)
+
+
+def cite_main(arguments: list[str] | None = None) -> int:
+    return _main("kvbench-cite", cite, arguments)
+
+
+def claim_main(arguments: list[str] | None = None) -> int:
+    return _main("kvbench-claim", claim, arguments)

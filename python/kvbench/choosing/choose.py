@@ -26,6 +26,7 @@ from .names import configuration, own_plan
 from .plans import Plan
 from .race import Race, bootstrap_interval
 from .rank import Predictions, candidates
+from .run import NothingFits
 from .settings import ChooseSettings, Question, question_of
 from .sizes import target_of
 
@@ -223,7 +224,7 @@ def race(work: Work, budget: str, names: list[str], documents: list[str], deadli
 
 
 def divide(work: Work, budget: str, trace: str) -> Plan | None:
-    """The Plan. There is none if no configuration of the menu can be predicted at this size in all layers."""
+    """The Plan. There is none if nothing of the menu that can be predicted fits this size."""
     question, plan = work.question, work.own("plan.toml")
     if not os.path.exists(plan):
         work.say(f"dividing the memory among the {question.by}s")
@@ -231,9 +232,7 @@ def divide(work: Work, budget: str, trace: str) -> Plan | None:
     try:
         work.run(plan, question.commands["kvbench"], "allocate", trace, *menu, "-b", budget, "-q", "-o", plan,
                  *work.threads())
-    except Error as why:
-        if "none of its configurations fits" not in str(why):
-            raise
+    except NothingFits as why:
         work.say(f"there is no plan: {why}")
         return None
     return Plan(plan)

@@ -15,6 +15,13 @@ from ..files.access import size_text
 from ..program.progress import STAGES, tell
 
 
+class NothingFits(Error):
+    """A program ran and says that nothing fits the budget."""
+
+
+ENDED = {1: NothingFits, 3: OSError}  # by exit code, which docs/commands.md lists
+
+
 def copies() -> dict[str, int]:
     """The fp32 copies of GGUF files that kveval and kvdump keep, and their sizes."""
     cache = os.environ.get("XDG_CACHE_HOME", "")
@@ -71,9 +78,8 @@ class Run:
             raise OSError(f"{program} was ended by {signal.Signals(-code).name}"
                           f"{', as when memory is short' if code == -signal.SIGKILL else ''}; the same command goes on "
                           "from there.")
-        if not os.path.exists(made):  # exit code 1: some rows failed, and the others are there
-            failure = OSError if code == 3 else Error
-            raise failure(f"{program} failed: {(messages or [f'exit code {code}'])[-1]}")
+        if not os.path.exists(made):  # exit code 1 with a file: some rows failed, and the others are there
+            raise ENDED.get(code, Error)(f"{program} failed: {(messages or [f'exit code {code}'])[-1]}")
         self._say_copies()
 
     def _run(self, command: list[str]) -> tuple[int, list[str]]:

@@ -18,6 +18,7 @@ from ..files.access import sha256_of_file
 from ..program.commands import _core
 from ..program.progress import tell
 from .folder import parts_of, plain_path
+from .run import ENDED, NothingFits
 
 METHODS = ("sink,h2o,snapkv,chelsea,bsm,kmeans,int,kivi4,kivi2,turboquant,h2o+q8_0,h2o+q5_1,h2o+q4_0,snapkv+q8_0,"
            "snapkv+q5_1,snapkv+kivi4,kmeans+int8,snapkv@kvpress,llama.cpp,vllm")
@@ -298,21 +299,22 @@ def check_menu(menu: str, by: str, kvbench: str) -> None:
         said(kvbench, "synth", *SMALL.split(), "-o", trace)
         try:
             said(kvbench, "allocate", trace, "--menu", menu, "--by", by, "-b", "99.9%mem", "-q", "-o", plan)
+        except NothingFits as refusal:  # its costs are those of the small trace
+            why = re.sub(": the method costs .*; (it keeps every token): .*(?=; leave it out)", r": \1", str(refusal))
+            raise Error(re.sub("fits in 99.9%mem; .*choose a larger budget, or (.*)",
+                               r"fits in less than the full cache; \1", why)) from None
         except Error as refusal:
-            why = re.sub(": the method costs .*; (it keeps every token): .*(?=; leave it out)", r": \1",
-                         str(refusal))  # the costs are those of the small trace
-            why = re.sub("fits in 99.9%mem in all layers; .*choose a larger budget, or (.*)",
-                         r"fits in less than the full cache; \1", why)
-            if re.search("less than the full cache|divides its budget|needs all kv heads|it keeps every token", why):
-                raise Error(why) from None
+            if re.search("divides its budget|needs all kv heads", str(refusal)):
+                raise
 
 
 def said(program: str, *words: str) -> str:
-    """What a program prints. Raises Error with the last line of its messages if it refuses the words."""
+    """What a program prints. Raises Error with the last line of its messages if it refuses the words, NothingFits if
+    nothing fits them."""
     done = subprocess.run([program, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or [f"{program} failed with exit code {done.returncode}"])[-1]
-        raise Error(last.removeprefix(f"{os.path.basename(program)}: "))
+        raise ENDED.get(done.returncode, Error)(last.removeprefix(f"{os.path.basename(program)}: "))
     return done.stdout
 
 

@@ -143,7 +143,7 @@ TEST_CASE("an entry costs what it costs on the document where it costs most") {
 TEST_CASE("a plan from residual errors adds up the layers' squares") {
   const Damages damages = Sketched(0).measure(request_of("sink"));
   const Allocation found = allocate::allocate(damages, Budget::parse("60%mem"));
-  const replay::ProbeSums sums = sums_of(damages, 0, found.equal.plan);
+  const replay::ProbeSums sums = sums_of(damages, 0, found.equal->plan);
   CHECK(damages.of({&sums, 1}).mean == doctest::Approx((std::pow(sums.sums[0], 2) + std::pow(sums.sums[1], 2)) / 2));
 }
 

@@ -98,7 +98,7 @@ double true_log_ratio(Draws& draws, const Allocation& found) {
     const std::vector<double> damage = draws.document();
     double plan = 0, equal = 0;
     for (std::size_t l = 0; l < layers; ++l)
-      plan += damage[l * entries + found.plan.plan[l]], equal += damage[l * entries + found.equal.plan[l]];
+      plan += damage[l * entries + found.plan.plan[l]], equal += damage[l * entries + found.equal->plan[l]];
     logs += std::log(plan / equal) / others;
   }
   return logs;

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A claim that was registered before it was measured: the file that states it, the rows that may answer it, and the
+verdict (docs/bundles.md)."""
+
+import csv
+import hashlib
+import itertools
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .._error import Error, first_line, known_names, require
+from ..choosing.names import configuration
+from ..files.access import read_text
+from ..results.rows import plain, rows_of
+from .tables import EVAL, Row, counted
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+NEEDED = ("model", "text", "task", "context_tokens", "document_seed", "configuration", "budget")
+METRICS = ("kl", "nll", "match", "top1", "tv", "sure_changed", "key_nll")  # of kvbench compare
+VERDICTS = {"a better": "holds", "b better": "refuted"}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """`values`: what rows have, by column; `configuration` is METHOD[PARAMETERS]. Every combination is measured, on
+    `documents` documents. The claim is that by the metric `better` changes the output less than `worse`."""
+
+    path: str
+    sha256: str
+    question: str
+    refuted_by: str
+    values: dict[str, list[str]]
+    documents: int
+    better: str
+    worse: str
+    budget: str
+    metric: str
+
+
+def read(path: str) -> Claim:
+    text = read_text(path)
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as fault:
+        raise Error(f"{path}: is no TOML ({first_line(fault)}).") from None
+    _check(f"{path}", found, {"question": str, "refuted_by": str, "rows": dict, "test": dict})
+    rows, test = found["rows"], found["test"]
+    _check(f"{path}: [test]", test, {name: str for name in ("better", "worse", "budget", "metric")})
+    documents = rows.pop("documents", None)
+    require(type(documents) is int and documents > 0, f"{path}: [rows]", "needs documents, their number for each text "
+            "and task.")
+    values = {}
+    for name, given in rows.items():
+        listed = given if isinstance(given, list) else [given]
+        require(listed and all(type(one) in (str, int) for one in listed), f"{path}: [rows] {name}", "is no list of "
+                "texts and whole numbers.")
+        values[name] = [str(one) for one in listed]
+    missing = [name for name in NEEDED if name not in values]
+    require(not missing, f"{path}: [rows]", f"needs {', '.join(missing)}.")
+    claim = Claim(path, hashlib.sha256(text.encode()).hexdigest(), found["question"], found["refuted_by"], values,
+                  documents, **test)
+    require(claim.metric in METRICS, f"{path}: metric", f"is {claim.metric}.{known_names(claim.metric, METRICS)}")
+    for name, column in ((claim.better, "configuration"), (claim.worse, "configuration"), (claim.budget, "budget")):
+        require(name in values[column], f"{path}: [test]", f"{name} is no {column} of [rows].")
+    return claim
+
+
+def _check(where: str, found: dict[str, Any], kinds: dict[str, type]) -> None:
+    """Raises Error unless a table has these names, with values of these types."""
+    for name in found:
+        require(name in kinds, where, f"there is no {name}.{known_names(name, kinds)}")
+    for name, kind in kinds.items():
+        require(isinstance(found.get(name), kind) and found[name], where,
+                f"needs {name}, {'a text' if kind is str else 'a table'}.")
+
+
+def rows_for(claim: Claim, paths: list[str]) -> list[Row]:
+    """The rows of documents. Raises Error for rows that were not registered, and if some that were are not there."""
+    found: list[Row] = []
+    for path in paths:
+        rows = rows_of(path, EVAL.needed, "a table of kvbench eval, which alone has documents")
+        for number, row in enumerate(rows, 1):
+            for column, registered in claim.values.items():
+                require(column == "configuration" or column in row, path, f"has no column {column}, which is "
+                        "registered.")
+                value = _value(row, column)
+                require(value in registered, f"{path}: row {number}", f"has {column} {value or 'empty'}, and "
+                        f"{claim.path} registers {', '.join(registered)}; report it under another name.")
+        found += rows
+    require(found, claim.path, "there are no rows.")
+    for column in (*EVAL.alike, "inject_layer", "layer"):
+        values = sorted({row.get(column, "") for row in found})
+        require(column in claim.values or column in ("method", "params") or len(values) == 1, claim.path,
+                f"does not register {column}, in which rows differ: {', '.join(values)}.")
+    documents = [row for row in found if row["document"] != "all"]
+    names = {column: index for index, column in enumerate(claim.values)}
+    counts: dict[tuple[str, ...], set[str]] = {key: set() for key in itertools.product(*claim.values.values())}
+    for row in documents:
+        seen = counts[tuple(_value(row, column) for column in names)]
+        require(row["document"] not in seen, claim.path, f"document {row['document']} of {_value(row, 'configuration')}"
+                " is there twice.")
+        if row["status"] == "ok":
+            seen.add(row["document"])
+    missing = [f"{', '.join(key)}: {len(seen)} of {counted(claim.documents, 'document')}"
+               for key, seen in counts.items() if len(seen) != claim.documents]
+    require(not missing, claim.path, f"rows with results (of --per-document) are not those that it registers: "
+            f"{'; '.join(missing[:4])}{f'; and {len(missing) - 4} more' if len(missing) > 4 else ''}.")
+    return documents
+
+
+def _value(row: Row, column: str) -> str:
+    return configuration(row) if column == "configuration" else plain(row.get(column, ""))
+
+
+def compared(claim: Claim, rows: list[Row], program: str) -> list[Row]:
+    """What kvbench compare says of the registered pair for each text and setting."""
+    with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
+        given, written = os.path.join(folder, "rows.csv"), os.path.join(folder, "test.csv")
+        with open(given, "w", newline="", encoding="utf-8") as file:
+            table = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)), restval="",
+                                   lineterminator="\n")
+            table.writeheader()
+            table.writerows(rows)
+        done = subprocess.run([program, "compare", given, f"--a={claim.better}@{claim.budget}",
+                               f"--b={claim.worse}@{claim.budget}", f"--metric={claim.metric}", "--format=csv",
+                               f"--output={written}"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        require(done.returncode in (0, 1) and os.path.exists(written), "kvbench compare",
+                done.stderr.strip().split("\n")[-1].removeprefix("kvbench: ").replace(given, "the rows")
+                or f"exit code {done.returncode}")
+        return rows_of(written, ("verdict", "reason", "text", "diff_lo", "diff_hi"), "a table of kvbench compare")
+
+
+def verdict(claim: Claim, tests: list[Row]) -> str:
+    """holds: on all texts and settings; refuted: on one of them; else cannot tell."""
+    expected = 1
+    for column, values in claim.values.items():
+        expected *= 1 if column in ("configuration", "budget") else len(values)
+    found = [VERDICTS.get(row["verdict"], "cannot tell") for row in tests]
+    if "refuted" in found:
+        return "refuted"
+    return "holds" if found == ["holds"] * expected else "cannot tell"
+
+
+def registered(path: str) -> Iterator[str]:
+    """When a file was registered, in sentences without full stops: by the commits that git knows of it."""
+    folder, name = os.path.split(os.path.abspath(path))
+    git = ["git", "-C", folder, "-c", "core.fsmonitor=false", "-c", "log.showSignature=false", "--no-pager"]
+
+    def said(*words: str) -> str | None:
+        try:
+            done = subprocess.run([*git, *words, "--", name], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        except OSError:
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
+    changes = said("status", "--porcelain")
+    if changes is None:
+        yield "git is not there, or knows no repository of this file: nothing says when it was written"
+        return
+    log = said("log", "--follow", "--format=%h of %cI")  # fails where there is no commit
+    commits = log.split("\n") if log else []
+    yield f"registered by commit {commits[-1]}" if commits else "in no commit: nothing says when it was written"
+    if len(commits) > 1:
+        yield f"CHANGED since then by {counted(len(commits) - 1, 'commit')}, the last one {commits[0]}"
+    if changes and commits:
+        yield "CHANGED, and the change is in no commit"
+    elif len(commits) == 1:
+        yield "unchanged since then"
