@@ -5,7 +5,7 @@ JOBS   := $(shell nproc)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build program laboratory run test figures validate demo eval findings lint format bench scaling docs
-.PHONY: nightly gpu-check slurm-check parallel-check install clean
+.PHONY: nightly gpu-check slurm-check parallel-check release install clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -22,17 +22,19 @@ program: setup
 	@cmake --preset release --log-level=WARNING >/dev/null
 	@cmake --build --preset release --target kvbench -j $(JOBS)
 
+# Those of a wheel or an archive run without a build: make run BIN=FOLDER
+FROM = $(or $(BIN),$(BUILD))
 # Methods that hold the full cache, and read a part of it per query.
 RETRIEVAL := quest,clusterkv,clusterkv-repo,infinigen,oracle-topk
 
-run: program ## replay the bundled trace with every method, and print the answer at a quarter of the memory
+run: $(if $(BIN),,program) ## replay the bundled trace with every method, and print the answer at 25 % of the memory
 	@mkdir -p $(OUT)
-	@$(BUILD)/kvbench replay traces/smollm2-135m.h5 --method $(RETRIEVAL) --budget 25%read -o $(OUT)/read.csv >/dev/null
-	@$(BUILD)/kvbench replay traces/smollm2-135m.h5 --method families --budget 12.5%mem,50%mem --seeds 2 \
+	@$(FROM)/kvbench replay traces/smollm2-135m.h5 --method $(RETRIEVAL) --budget 25%read -o $(OUT)/read.csv >/dev/null
+	@$(FROM)/kvbench replay traces/smollm2-135m.h5 --method families --budget 12.5%mem,50%mem --seeds 2 \
 	  --rows trace -o $(OUT)/curves.csv >/dev/null
-	$(BUILD)/kvbench replay traces/smollm2-135m.h5 --method all --budget 25%mem --rows head \
+	$(FROM)/kvbench replay traces/smollm2-135m.h5 --method all --budget 25%mem --rows head \
 	  --raw $(OUT)/run.h5 -o $(OUT)/run.csv --summary
-	@$(BUILD)/kvbench report $(OUT)/run.csv $(OUT)/read.csv $(OUT)/curves.csv --raw $(OUT)/run.h5 \
+	@$(FROM)/kvbench report $(OUT)/run.csv $(OUT)/read.csv $(OUT)/curves.csv --raw $(OUT)/run.h5 \
 	  --trace traces/smollm2-135m.h5 -o $(OUT)/report.html
 	@echo "Figures, other budgets, and methods that read a part of the cache: $(OUT)/report.html"
 
@@ -111,6 +113,9 @@ slurm-check: program ## test sweeps as a Slurm job array; installs Slurm and sta
 
 parallel-check: program ## test sweeps in shards under GNU parallel; installs its package
 	@scripts/parallel-check
+
+release: ## build and test a wheel and an archive that need no compiler: out/release
+	@scripts/release
 
 install: build ## install into PREFIX (default /usr/local), below DESTDIR if given; the prefix may be moved later
 	@cmake --install $(BUILD) --prefix $(or $(PREFIX),/usr/local)

@@ -84,9 +84,6 @@ struct CommandLine {
   static inline const std::vector<std::string> shells = {"bash", "zsh", "fish"};
 };
 
-/// Programs whose flags kvbench does not know, and reads from the page of their help.
-constexpr const char* pages[] = {"kvdump",         "kvbench-choose", "kvbench-dump-hf", "kvbench-bundle",
-                                 "kvbench-verify", "kvbench-cite",   "kvbench-claim"};
 /// Those that are commands of kvbench too, without kvbench- in front.
 constexpr const char* page_commands[] = {"bundle", "verify", "cite", "claim"};
 
@@ -160,13 +157,13 @@ std::string bash_script(const CommandLine& all) {
       "_kvbench_values() {{\n  case \"$1 $2\" in\n{}  esac\n}}\n"
       "_kvbench_words() {{\n  case \"$1\" in\n{}    methods) echo \"$_kvbench_methods\" ;;\n  esac\n}}\n{}"
       "complete -o default -F _kvbench kvbench kveval kvbench-validate {}\n",
-      in_both_cases(all.methods), flags, fmt::format("*{}", fmt::join(pages, "|*")), values, words, completing,
-      fmt::join(pages, " "));
+      in_both_cases(all.methods), flags, fmt::format("*{}", fmt::join(programs_with_help, "|*")), values, words,
+      completing, fmt::join(programs_with_help, " "));
 }
 
 /// zsh runs what bash does; as the function of a folder of its fpath the script is run when it is first needed.
 std::string zsh_script(const CommandLine& all) {
-  return fmt::format("#compdef kvbench kveval kvbench-validate {}\n", fmt::join(pages, " ")) +
+  return fmt::format("#compdef kvbench kveval kvbench-validate {}\n", fmt::join(programs_with_help, " ")) +
          "autoload -Uz bashcompinit && bashcompinit\n" + bash_script(all) +
          "if [ \"${funcstack[1]}\" = _kvbench ]; then _bash_complete -o default -F _kvbench; fi\n";
 }
@@ -211,7 +208,7 @@ std::string fish_script(const CommandLine& all) {
       "complete -c kvbench -n '__kvbench_in \"\"' -l help -d 'Print the commands and exit'\n"
       "complete -c kvbench -n '__kvbench_in \"\"' -l version -d 'Print the version and exit'\n",
       fmt::join(all.methods, " "));
-  for (const char* program : pages)
+  for (const char* program : programs_with_help)
     out += fmt::format("complete -c {0} -n 'string match -q -- \"-*\" (commandline -ct)' -a '(__kvbench_page {0})'\n",
                        program);
   for (const char* command : page_commands)

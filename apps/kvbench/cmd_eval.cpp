@@ -52,10 +52,7 @@ Command add_eval(CLI::App& app) {
   CLI::App* flags =
       app.add_subcommand("eval", "Measure what methods do to the output of a model: runs kveval with these arguments");
   kveval::declare_flags(*flags);
-  const char* const remedy =
-      "It needs llama.cpp: run scripts/fetch-model, and configure with -DKVBENCH_KVDUMP=ON -DKVBENCH_LLAMA_PREFIX=... "
-      "as docs/kvdump.md shows";
-  return own_command(flags, {.program = "kveval", .remedy = remedy, .help = help, .answer = answer});
+  return own_command(flags, {.program = "kveval", .remedy = llama_remedy, .help = help, .answer = answer});
 }
 
 }  // namespace kvbench::app

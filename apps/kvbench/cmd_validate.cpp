@@ -11,9 +11,7 @@ Command add_validate(CLI::App& app) {
   auto options = std::make_shared<std::pair<ValidateFlags, GoldenFlags>>();
   CLI::App* flags = declare_validate(app, options->first);
   declare_golden(*flags, options->second);
-  const char* const remedy =
-      "`make build` in a clone of kvbench builds it, `make install` puts it into PATH; `pip install .` has no checks.";
-  return own_command(flags, {.program = "kvbench-validate", .remedy = remedy, .help = [flags, options] {
+  return own_command(flags, {.program = "kvbench-validate", .remedy = laboratory_remedy, .help = [flags, options] {
                                print(flags->help(flags->get_parent()->get_name()));
                                return static_cast<int>(done);
                              }});

@@ -9,6 +9,10 @@
 
 namespace kvbench::app {
 
+/// Programs whose flags kvbench does not know, and reads from the page of their help.
+inline constexpr const char* programs_with_help[] = {
+    "kvdump", "kvbench-choose", "kvbench-dump-hf", "kvbench-bundle", "kvbench-verify", "kvbench-cite", "kvbench-claim"};
+
 struct Described {
   std::string name;  ///< "replay", "validate golden"
   const CLI::App* flags;

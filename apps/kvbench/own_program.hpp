@@ -5,10 +5,25 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 
 #include <apps/kvbench/commands.hpp>
 
 namespace kvbench::app {
+
+/// How to get the programs that are not there: sentences.
+extern const char* const llama_remedy;       // kveval, kvdump
+extern const char* const laboratory_remedy;  // kvbench-validate
+extern const char* const package_remedy;     // kvbench-bundle, kvbench-verify
+
+struct ProgramAnswer {
+  std::string path;   ///< "" if there is no such program
+  std::string fault;  ///< "ended with exit code 127", "gave no answer in 60 s"; "" if it did what it was asked
+  std::string text;   ///< what it printed on both streams
+};
+
+/// Runs a program, beside kvbench or else in PATH, with these words and no input; after `seconds` it is killed.
+ProgramAnswer ask_program(const std::string& program, const Words& words, int seconds);
 
 struct OwnProgram {
   const char* program;

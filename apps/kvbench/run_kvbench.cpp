@@ -45,6 +45,8 @@ const CommandExamples command_examples[] = {
     {"cache", {"cache", "cache --remove model.gguf"}},
     {"bundle", {"bundle run.csv -o result.kvb.zip", "bundle run.csv --seeds 3 -o result.kvb.zip"}},
     {"verify", {"verify result.kvb.zip", "verify result.kvb.zip --input FOLDER --sample 10 --seed mine"}},
+    {"doctor", {"doctor"}},
+    {"man", {"man | man -l -", "man kveval | man -l -"}},
     {"cite", {"cite result.kvb.zip --as bibtex", "cite result.kvb.zip --as llama.cpp -o table.md"}},
     {"claim", {"claim claim.toml eval.csv"}},
     {"completion", {"completion bash > ~/.local/share/bash-completion/completions/kvbench"}}};
@@ -85,10 +87,10 @@ int run_arguments(const std::vector<std::string>& words, std::string& given) {
       "a set of methods such as llama.cpp, or one of " +
       fmt::format("{}", fmt::join(help_topics(), ", ")) + ". kvbench version names the version.\n" + exit_codes);
   app.require_subcommand(1);
-  const Command commands[] = {add_info(app),   add_replay(app),    add_sweep(app),   add_merge(app),  add_compare(app),
-                              add_report(app), add_validate(app),  add_methods(app), add_synth(app),  add_eval(app),
-                              add_cache(app),  add_allocate(app),  add_bundle(app),  add_verify(app), add_cite(app),
-                              add_claim(app),  add_completion(app)};
+  const Command commands[] = {add_info(app),   add_replay(app),     add_sweep(app),   add_merge(app),  add_compare(app),
+                              add_report(app), add_validate(app),   add_methods(app), add_synth(app),  add_eval(app),
+                              add_cache(app),  add_allocate(app),   add_bundle(app),  add_verify(app), add_cite(app),
+                              add_claim(app),  add_completion(app), add_man(app),     add_doctor(app)};
   for (const Command& command : commands) take_one_value_each(*command.flags);
   for (const CommandExamples& of : command_examples) add_examples(*app.get_subcommand(of.command), of.lines);
   const std::vector<std::string> read = in_flags(app, words);

@@ -38,7 +38,7 @@ COMMANDS = [
     ["report", "r.csv", "m.csv", "m.measures.csv", "-o", "r.html"], ["report", "v.csv", "-o", "v.md"],
     ["validate", "golden", TRACE, "-m", "snapkv", "--format", "csv"],
     ["eval", "--columns"], ["eval", "--list-tasks"],
-    ["cache"], ["completion", "bash"],
+    ["cache"], ["completion", "bash"], ["man"], ["doctor"],
 ]
 TIMES = ("s.cells",)  # holds times
 

@@ -15,7 +15,7 @@ from unittest import mock
 from support import SAMPLE, CliTest, rows, run
 
 COMMANDS = ("info", "replay", "sweep", "merge", "compare", "report", "validate", "methods", "synth", "eval", "cache",
-            "allocate", "bundle", "verify", "cite", "claim", "completion")
+            "allocate", "bundle", "verify", "cite", "claim", "completion", "man", "doctor")
 
 
 def as_json(text):

@@ -75,6 +75,17 @@ class FirstScreen(unittest.TestCase):
         self.assertEqual([line for line in shown if len(line) > 104], [])  # 100 columns, indented
 
 
+class Release(unittest.TestCase):
+    def test_versions_and_names_agree(self):
+        version, = re.findall(r"^project\(kvbench VERSION (\S+)", (TREE / "CMakeLists.txt").read_text(), re.M)
+        first, second = (tomllib.loads((TREE / folder / "pyproject.toml").read_text())["project"]
+                         for folder in ("", "python"))
+        self.assertEqual((second["version"], second["name"]), (version, first["name"]))
+        for page in ((TREE / name).read_text() for name in ("CITATION.cff", "README.md")):
+            self.assertIn(first["name"], page)
+        self.assertIn(f"\nversion: {version}\n", (TREE / "CITATION.cff").read_text())
+
+
 class TestsOfFolders(unittest.TestCase):
     """The tests of rooms.toml, which `make test T=FOLDER` runs."""
 

@@ -169,6 +169,8 @@ VALUES = (
     (f"{SINK} -o x.csv --summary=long", "--summary", "short", "full"),
     ("kvbench compare x --by haed", "--by: 'haed' is not one of all, head, layer, prompt. Did you mean 'head'?"),
     ("kvbench compare raw.h5 --by token", "--by"),
+    ("kvbench man ksh", "'ksh' is not one of kvbench, kvbench-validate, kveval"),
+    ("kvbench doctor --limit 0", "--limit: '0' is not a whole number from 1 to 3600"),
     ("kvbench completion ksh", "'ksh' is not one of bash, zsh, fish"),
     *((f"kvbench sweep s.toml --shard {text} --cells x.cells", f"--shard is '{text}'", "1/8 to 8/8")
       for text in ("0/3", "4/3", "x")),
