@@ -89,8 +89,9 @@ scaling: program ## measure how time and memory of every method grow (one hour):
 docs: laboratory ## regenerate what the program prints: tables in README.md, docs/methods, docs/columns.md
 	@scripts/docs
 
-nightly: setup ## run lint, sanitizers, recipes of pages, all decoders of two transformers, the long make validate
+nightly: setup ## run lint, sanitizers, make release, recipes of pages, all decoders, the long make validate
 	@scripts/lint
+	@scripts/release
 	@scripts/sanitize
 	@$(MAKE) --no-print-directory laboratory
 	KVBENCH_RECIPES=$(CURDIR)/build/recipes ctest --preset release -R docs_recipes --output-on-failure
