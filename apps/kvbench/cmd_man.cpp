@@ -53,8 +53,8 @@ std::string body(const CLI::App& command) {
 std::string head(const std::string& program, const std::string& description) {
   const char* const epoch = std::getenv("SOURCE_DATE_EPOCH");  // reproducible-builds.org
   const std::time_t now = epoch != nullptr ? std::atoll(epoch) : std::time(nullptr);
-  return fmt::format(".TH {0} 1 {1:%Y-%m-%d} \"kvbench {2}\" \"kvbench\"\n.SH NAME\n{0} \\- {3}\n", roff(program),
-                     fmt::gmtime(now), version(), roff(description));
+  return fmt::format(".TH {0} 1 {1:%Y-%m-%d} \"kvbench {2}\" \"kvbench\"\n.ad l\n.SH NAME\n{0} \\- {3}\n",
+                     roff(program), fmt::gmtime(now), version(), roff(description));
 }
 
 /// A program whose commands kvbench knows: itself, or one that is a command of it.

@@ -14,10 +14,10 @@ EPOCH = {**os.environ, "SOURCE_DATE_EPOCH": "86400"}
 class Man(CliTest):
     def setUp(self):
         super().setUp()
-        with open(self.path("kvdump"), "w", opener=lambda path, flags: os.open(path, flags, 0o755)) as file:
+        with open(self.path("kvbench-verify"), "w", opener=lambda path, flags: os.open(path, flags, 0o755)) as file:
             file.write("#!/bin/sh\necho 'Records a trace'\necho\necho '.dotted'\necho '  -o FILE    The trace'\n")
         self.pages = [self.ok("man", program, env={**EPOCH, "PATH": f"{self.folder}:{os.environ['PATH']}"})
-                      for program in ("kvbench", "kveval", "kvbench-validate", "kvdump")]
+                      for program in ("kvbench", "kveval", "kvbench-validate", "kvbench-verify")]
 
     def test_every_flag(self):
         commands = re.findall(r"^  ([a-z]+) {3}", self.ok("--help").split("Subcommands:")[1], re.MULTILINE)
