@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/report/eval/length.hpp>
 #include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -194,6 +195,12 @@ Section section_of(const TextsTogether& texts) {
 std::vector<Section> sections_of(std::span<const EvalSection> evaluations) {
   std::vector<Section> out;
   std::set<const EvalSection*> answered, drawn;
+  for (LengthSection& one : length_sections(evaluations)) {
+    out.push_back(std::move(one.section));
+    drawn.insert(one.lengths.begin(), one.lengths.end());
+    answered.insert(one.lengths.begin(), one.lengths.end());
+    answered.erase(one.longest);
+  }
   for (const TextsTogether& texts : texts_together(evaluations)) {
     out.push_back(section_of(texts));
     const auto is_figure = [](const Block& block) { return std::holds_alternative<Figure>(block); };
