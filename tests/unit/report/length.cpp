@@ -71,7 +71,7 @@ TEST_CASE("the page of a list of lengths begins with a verdict for each configur
   CHECK(contains(page, "| text | h2o | 25%mem | 0.5 | 0.574 | 0.66 | 1.15 [1.13, 1.17] | grows |"));
   CHECK(contains(page, "its upper end is at most 1.1"));
   for (const char* length : {"512", "1024", "2048"})  // each length still has its own section
-    CHECK(contains(page, std::string("Documents of book.txt with contexts of ") + length + " tokens"));
+    CHECK(contains(page, std::string("## Damage to the output of m.gguf on book.txt, ") + length + " tokens\n"));
 }
 
 TEST_CASE("lengths are compared only where the scored tokens are the same") {

@@ -111,12 +111,28 @@ std::string meaning() {
       eval::growth_margin);
 }
 
+/// All means, and the ends of intervals that are within a factor of ten of them: those of two documents span decades.
+Extent extent_of(const std::vector<ChartLine>& lines) {
+  constexpr double reach = 10, margin = 1.2;
+  double lo = INFINITY, hi = 0;
+  for (const ChartLine& line : lines) {
+    for (const ChartPoint& point : line.points) lo = std::min(lo, point.y), hi = std::max(hi, point.y);
+  }
+  double low = lo, high = hi;
+  for (const ChartLine& line : lines) {
+    for (const ChartPoint& point : line.points) {
+      if (std::isfinite(point.lo)) low = std::min(low, std::max(point.lo, lo / reach));
+      if (std::isfinite(point.hi)) high = std::max(high, std::min(point.hi, hi * reach));
+    }
+  }
+  return {low / margin, high * margin};
+}
+
 LineChart chart_of(Growths growths, const std::string& task, const EvalSection& section) {
   LineChart chart{.title = task, .description = "KL against the length of the context, task " + task, .apart = true};
   Distinct<std::string> names;
   bool alone = true;  // a method at one budget has its colour; at several, each line has one
   for (const ConfigurationGrowth& of : growths) alone = names.add(of.row->name()) && alone;
-  std::vector<double> values;
   for (const ConfigurationGrowth& of : growths) {
     if (of.growth.kl.empty() || of.row->task != task) continue;
     const EvalRow& row = *of.row;
@@ -126,14 +142,13 @@ LineChart chart_of(Growths growths, const std::string& task, const EvalSection& 
                    .style = alone ? section.style_of(row) : static_cast<int>(&of - growths.data())};
     for (std::size_t l = 0; l < of.growth.lengths.size(); ++l) {
       const eval::Estimate& kl = of.growth.kl[l];
-      values.insert(values.end(), {kl.mean, kl.lo, kl.hi});
       line.points.push_back({static_cast<double>(of.growth.lengths[l]), kl.mean, kl.lo, kl.hi,
                              fmt::format("{}, budget {}, {} tokens: {}", row.name(), row.budget, of.growth.lengths[l],
                                          interval_text(kl.mean, kl.lo, kl.hi))});
     }
     chart.lines.push_back(std::move(line));
   }
-  chart.y = log_axis(log_extent(values), "KL(full || compressed), nats");
+  if (!chart.lines.empty()) chart.y = log_axis(extent_of(chart.lines), "KL(full || compressed), nats");
   return chart;
 }
 
@@ -199,7 +214,7 @@ DocTable growth_table(Growths growths) {
                        [length](const ConfigurationGrowth& of) { return kl_at(of.growth, length); }});
   columns.push_back({{"per doubling", true}, [](const ConfigurationGrowth& of) { return factor_text(of.growth); }});
   columns.push_back(
-      {{"KL"}, [](const ConfigurationGrowth& of) { return TableCell(std::string(name_of(of.growth.verdict))); }});
+      {{"verdict"}, [](const ConfigurationGrowth& of) { return TableCell(std::string(name_of(of.growth.verdict))); }});
   return filled<ConfigurationGrowth>({.title = "Damage and the length of the context", .sortable = true}, columns,
                                      growths);
 }

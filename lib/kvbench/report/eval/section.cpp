@@ -194,10 +194,10 @@ Section section_of(const TextsTogether& texts) {
 
 std::vector<Section> sections_of(std::span<const EvalSection> evaluations) {
   std::vector<Section> out;
-  std::set<const EvalSection*> answered, drawn;
+  std::set<const EvalSection*> answered, drawn, at_a_length;
   for (LengthSection& one : length_sections(evaluations)) {
     out.push_back(std::move(one.section));
-    drawn.insert(one.lengths.begin(), one.lengths.end());
+    at_a_length.insert(one.lengths.begin(), one.lengths.end());
     answered.insert(one.lengths.begin(), one.lengths.end());
     answered.erase(one.longest);
   }
@@ -210,7 +210,8 @@ std::vector<Section> sections_of(std::span<const EvalSection> evaluations) {
   for (const EvalSection& section : evaluations) {
     Section& one = out.emplace_back(section_of(section));
     if (answered.contains(&section)) one.answers.clear();
-    one.folded = drawn.contains(&section);
+    if (at_a_length.contains(&section)) one.title += fmt::format(", {} tokens", section.context);
+    one.folded = drawn.contains(&section) || at_a_length.contains(&section);
   }
   return out;
 }
