@@ -56,7 +56,7 @@ Growth growth_of(const KlByLength& kl) {
   for (const auto& [length, documents] : kl) (is_at_floor(documents) ? out.at_floor : out.lengths).push_back(length);
   if (out.lengths.size() < 2) {
     out.reason = out.at_floor.empty() ? "fewer than two lengths"
-                                      : fmt::format("KL is below {:g} nats, where rounding decides, at {} tokens",
+                                      : fmt::format("KL is below {:g} nats, where rounding may decide, at {} tokens",
                                                     kl_floor, fmt::join(out.at_floor, ", "));
     return out;
   }
