@@ -39,7 +39,7 @@ KVEVAL = (
         ("0", "'0' is not a whole number of at least 2"), ("64,x", "'x' is not a whole number"),
         ("64,,9", "'64,,9' has an empty item"), ("64,128,64", "64 is named twice"),
         ("64,128 --task text,passkey", "documents of task passkey ask for what stands anywhere"),
-        ("64,128 --task pairs", "task pairs"))),
+        ("64,128 --task pairs", "documents of task pairs"))),
     ("kveval none.gguf --text a.txt -m sink --context 64,128 --generate 9",
      "--generate: the full cache has another answer behind each length of --context"),
     *((EVAL, {"new.toml": DEFAULTS + runs}, *says) for runs, *says in (
