@@ -16,8 +16,8 @@ namespace kvbench::eval {
 /// are the same at all lengths.
 using KlByLength = std::map<Index, std::map<std::string, double>>;
 
-/// KL below which rounding may decide. An exact cache has less (apps/kveval/README.md): about 1e-11 with weights in fp32
-/// (SmolLM2-135M, 512 to 2048 tokens).
+/// KL below which rounding may decide. An exact cache has less (apps/kveval/README.md): about 1e-11 with weights in
+/// fp32 (SmolLM2-135M, 512 to 2048 tokens).
 inline constexpr double kl_floor = 1e-6;
 /// "Does not grow" excludes this factor per doubling of the context, and all above it.
 inline constexpr double growth_margin = 1.1;

@@ -111,66 +111,41 @@ std::string meaning() {
       eval::growth_margin);
 }
 
-/// All means, and the ends of intervals that are within a factor of ten of them: those of two documents span decades.
-Extent extent_of(const std::vector<ChartLine>& lines) {
-  constexpr double reach = 10, margin = 1.2;
-  double lo = INFINITY, hi = 0;
-  for (const ChartLine& line : lines) {
-    for (const ChartPoint& point : line.points) lo = std::min(lo, point.y), hi = std::max(hi, point.y);
-  }
-  double low = lo, high = hi;
-  for (const ChartLine& line : lines) {
-    for (const ChartPoint& point : line.points) {
-      if (std::isfinite(point.lo)) low = std::min(low, std::max(point.lo, lo / reach));
-      if (std::isfinite(point.hi)) high = std::max(high, std::min(point.hi, hi * reach));
-    }
-  }
-  return {low / margin, high * margin};
-}
-
-LineChart chart_of(Growths growths, const std::string& task, const EvalSection& section) {
-  LineChart chart{.title = task, .description = "KL against the length of the context, task " + task, .apart = true};
+/// Lists of lengths are of the task text alone.
+Figure growth_figure(Growths growths, const EvalSection& section) {
+  constexpr double margin = 1.15, reach = 3;  // of an interval that the axis shows: that of two documents spans decades
+  LineChart chart{.description = "KL against the length of the context", .apart = true};
   Distinct<std::string> names;
   bool alone = true;  // a method at one budget has its colour; at several, each line has one
   for (const ConfigurationGrowth& of : growths) alone = names.add(of.row->name()) && alone;
+  double lo = INFINITY, hi = 0;
   for (const ConfigurationGrowth& of : growths) {
-    if (of.growth.kl.empty() || of.row->task != task) continue;
-    const EvalRow& row = *of.row;
-    ChartLine line{.name = row.method,
-                   .detail = row.params + (row.params.empty() ? "" : ", ") + row.budget.text(),
-                   .role = row.method == "random" ? LineRole::reference : LineRole::shown,
-                   .style = alone ? section.style_of(row) : static_cast<int>(&of - growths.data())};
+    if (of.growth.kl.empty()) continue;
+    ChartLine& line = chart.lines.emplace_back(
+        ChartLine{.name = of.row->method,
+                  .detail = of.row->params + (of.row->params.empty() ? "" : ", ") + of.row->budget.text(),
+                  .role = of.row->method == "random" ? LineRole::reference : LineRole::shown,
+                  .style = alone ? section.style_of(*of.row) : static_cast<int>(&of - growths.data())});
     for (std::size_t l = 0; l < of.growth.lengths.size(); ++l) {
-      const eval::Estimate& kl = of.growth.kl[l];
-      line.points.push_back({static_cast<double>(of.growth.lengths[l]), kl.mean, kl.lo, kl.hi,
-                             fmt::format("{}, budget {}, {} tokens: {}", row.name(), row.budget, of.growth.lengths[l],
-                                         interval_text(kl.mean, kl.lo, kl.hi))});
+      const auto& [kl, least, most] = of.growth.kl[l];
+      line.points.push_back(
+          {static_cast<double>(of.growth.lengths[l]), kl, least, most, interval_text(kl, least, most)});
+      lo = std::min(lo, std::fmax(least, kl / reach)), hi = std::max(hi, std::fmin(most, kl * reach));
     }
-    chart.lines.push_back(std::move(line));
   }
-  if (!chart.lines.empty()) chart.y = log_axis(extent_of(chart.lines), "KL(full || compressed), nats");
-  return chart;
-}
-
-Figure growth_figure(Growths growths, const EvalSection& section) {
-  constexpr double margin = 1.12;
   Figure figure{.title = "Damage and the length of the context",
                 .caption =
                     "Geometric mean KL over the same documents at each length; bars: its 95 % interval over "
                     "documents. The factor per doubling is paired by document, and more exact than the bars."};
+  if (chart.lines.empty()) return figure;
   const std::vector<Index> lengths = all_lengths(growths);
-  DistinctTexts tasks;
-  for (const ConfigurationGrowth& of : growths) tasks.add(of.row->task);
-  for (const std::string& task : tasks.list()) {
-    LineChart chart = chart_of(growths, task, section);
-    if (chart.lines.empty()) continue;
-    chart.x = {.scale = Scale::log,
-               .lo = static_cast<double>(lengths.front()) / margin,
-               .hi = static_cast<double>(lengths.back()) * margin,
-               .title = "tokens of the context"};
-    for (const Index length : lengths) chart.x.ticks.push_back({static_cast<double>(length), std::to_string(length)});
-    figure.drawings.push_back(draw(chart));
-  }
+  chart.x = {.scale = Scale::log,
+             .lo = static_cast<double>(lengths.front()) / margin,
+             .hi = static_cast<double>(lengths.back()) * margin,
+             .title = "tokens of the context"};
+  for (const Index length : lengths) chart.x.ticks.push_back({static_cast<double>(length), std::to_string(length)});
+  chart.y = log_axis({lo / margin, hi * margin}, "KL(full || compressed), nats");
+  figure.drawings.push_back(draw(chart));
   return figure;
 }
 
@@ -186,7 +161,7 @@ std::string setting_without_length(const EvalSection& s) {
 std::vector<ConfigurationGrowth> growths_of(std::span<const EvalRow* const> rows) {
   OrderedMap<std::string, std::vector<const EvalRow*>> configurations;
   for (const EvalRow* row : rows) {
-    if (is_of_document(*row)) configurations[row->task + '\n' + row->name() + '\n' + row->budget.text()].push_back(row);
+    if (is_of_document(*row)) configurations[row->name() + '\n' + row->budget.text()].push_back(row);
   }
   std::vector<ConfigurationGrowth> out;
   bool any = false;
@@ -206,7 +181,6 @@ std::vector<std::string> growth_answers(Growths growths) {
 
 DocTable growth_table(Growths growths) {
   std::vector<RowColumn<ConfigurationGrowth>> columns = {
-      {{"task"}, [](const ConfigurationGrowth& of) { return of.row->task; }},
       {{"method"}, [](const ConfigurationGrowth& of) { return of.row->name(); }},
       {{"budget", true}, [](const ConfigurationGrowth& of) { return TableCell(of.row->budget); }}};
   for (const Index length : all_lengths(growths))
