@@ -27,7 +27,7 @@ const std::map<std::string, eval::Inject> injections = {
 
 /// Flags from which the options are made.
 struct Lists {
-  std::vector<std::string> tasks = {"text"};
+  std::vector<std::string> tasks = {"text"}, contexts = {"4096"};
   std::string question = "outside";
   app::RequestFlags request;
   std::uint64_t memory = 0;
@@ -51,9 +51,10 @@ void declare_documents(CLI::App& app, Options& o, Lists& lists) {
   app.add_option("--documents", o.documents, "Documents per task, of each text")
       ->check(number_in<Index>(1))
       ->capture_default_str();
-  app.add_option("--context", o.context, "Tokens of the context, which is compressed")
-      ->check(number_in<Index>(2))
-      ->capture_default_str();
+  app.add_option("--context", lists.contexts,
+                 "Tokens of the context, which is compressed; default: 4096. Several lengths, such as 512,1024,2048: "
+                 "the same scored tokens behind the last tokens of each context, and whether KL grows with them "
+                 "(docs/eval.md)");
   app.add_option("--score", o.score, "Scored tokens of a document without questions, at most 512")
       ->check(number_in<Index>(2, eval::most_scored_tokens))
       ->capture_default_str();
@@ -136,6 +137,31 @@ bool any_task(const Options& o, bool eval::TaskInfo::*property) {
   return std::ranges::any_of(o.tasks, [&](const std::string& name) { return eval::find_task(name).*property; });
 }
 
+/// Sets the lengths of the context. Throws Error where a list of them cannot have the same scored tokens.
+void use_lengths(Options& o, const Lists& lists) {
+  const CLI::Validator whole = number_in<Index>(2);
+  for (std::string text : app::split_list(lists.contexts, "--context")) {
+    if (const std::string fault = whole(text); !fault.empty()) throw Error("--context: {}", fault);
+    o.contexts.push_back(std::stoll(text));
+  }
+  std::ranges::sort(o.contexts);
+  if (const auto twice = std::ranges::adjacent_find(o.contexts); twice != o.contexts.end())
+    throw Error("--context: {} is named twice; name each length once", *twice);
+  if (o.contexts.size() == 1) return;
+  for (const std::string& task : o.tasks) {
+    if (!eval::find_task(task).shortens)
+      throw Error(
+          "--context: documents of task {} ask for what stands anywhere in their contexts, and a shorter context may "
+          "lack it; give one length, or --task text",
+          task);
+  }
+  if (o.generation.tokens > 0)
+    throw Error(
+        "--generate: the full cache has another answer behind each length of --context, and no tokens would be scored "
+        "at all of them; give one length, or leave --generate out");
+  o.rows.documents = true;  // by which lengths are paired
+}
+
 /// Free generation is that of a deployed cache: all layers have it, and its errors are not scaled.
 void check_generation(const CLI::App& app, const Options& o) {
   eval::check(o.generation);
@@ -176,6 +202,7 @@ void resolve(const CLI::App& app, Options& o, Lists& lists) {
   o.tasks = o.ids.empty() ? app::split_list(lists.tasks, "--task") : std::vector<std::string>{"text"};
   check_effects(app, o);
   check_generation(app, o);
+  use_lengths(o, lists);
   if (o.generation.tokens > 0) o.score = o.generation.tokens;
   o.question_inside = lists.question == "inside";
   if (lists.request.protocol == replay::Protocol::prefill)

@@ -23,7 +23,8 @@ struct Options {
   std::vector<std::string> texts;  ///< files; each is the haystack of documents of its own
   std::vector<std::string> ids;    ///< files of token ids, one document each, instead of tasks
   std::vector<std::string> tasks;
-  Index documents = 4, context = 4096, score = 256, questions = 4;
+  Index documents = 4, score = 256, questions = 4;
+  std::vector<Index> contexts;  ///< lengths of the context, ascending; documents are made for the last one
   std::uint32_t document_seed = 0;
   eval::Generation generation;  ///< if documents are continued, `score` is the number of its tokens
   bool question_inside = false;
@@ -44,6 +45,7 @@ struct Options {
   app::CellsFlags cells;
   bool times = true, quiet = false;
 
+  Index context() const { return contexts.back(); }  ///< of the documents that are made
   /// Whether the method of a configuration has the property.
   bool any(const std::function<bool(const methods::MethodInfo&)>& property) const {
     return std::ranges::any_of(configurations, [&](const auto& each) { return property(*each.method.info); });

@@ -16,13 +16,13 @@ namespace {
 
 eval::TaskDocument from_ids(const Options& options, const std::string& path, const llama::Model& model) {
   std::vector<std::int32_t> ids = llama::read_ids(path, model.vocabulary_size());
-  if (options.generation.tokens > 0 && std::ssize(ids) >= options.context)
-    ids.resize(static_cast<std::size_t>(options.context + options.score));  // the others follow from the answer
-  if (std::ssize(ids) < options.context + options.score) {
+  if (options.generation.tokens > 0 && std::ssize(ids) >= options.context())
+    ids.resize(static_cast<std::size_t>(options.context() + options.score));  // the others follow from the answer
+  if (std::ssize(ids) < options.context() + options.score) {
     throw Error("{}: has {} token ids, and --context {} and --score {} need {}; give more ids, or smaller numbers",
-                path, ids.size(), options.context, options.score, options.context + options.score);
+                path, ids.size(), options.context(), options.score, options.context() + options.score);
   }
-  const auto end = ids.begin() + options.context;
+  const auto end = ids.begin() + options.context();
   const std::vector<std::int32_t> prefix = model.has_tokenizer() ? model.prefix() : std::vector<std::int32_t>();
   const bool has_prefix = std::ranges::equal(prefix, std::span(ids).first(prefix.size()));
   return {.name = std::filesystem::path(path).stem().string(),
@@ -50,7 +50,7 @@ eval::TaskRequest task_request(const Options& options, const std::string& text, 
                             .chat = std::nullopt};
   request.seed = options.document_seed;
   request.documents = options.documents;
-  request.context_tokens = options.context;
+  request.context_tokens = options.context();
   request.score_tokens = options.score;
   request.questions = options.questions;
   request.question_inside = options.question_inside;
@@ -71,15 +71,31 @@ std::vector<eval::TaskRequest> task_requests(const Options& options, const llama
   return requests;
 }
 
+/// A document with its scored tokens behind the contexts of all lengths, the longest of which it has.
+void add_lengths(const Options& options, std::size_t task, eval::TaskDocument document, eval::EvalResults& results) {
+  for (const Index length : options.contexts) {
+    if (length == options.context()) break;
+    results.documents.push_back({.task = task, .document = shortened(document, length), .context_tokens = length});
+  }
+  results.documents.push_back({.task = task, .document = std::move(document), .context_tokens = options.context()});
+}
+
 }  // namespace
 
+std::string beyond_training(const Options& options, const llama::Model& model, const eval::TaskDocument& document) {
+  const Index tokens = std::ssize(document.context) + std::ssize(document.scored), trained = model.training_context();
+  if (options.contexts.size() == 1 || tokens <= trained) return "";
+  return fmt::format("context and scored tokens are {} tokens, and the model was trained on {}", tokens, trained);
+}
+
 void make_documents(const Options& options, const llama::Model& model, eval::EvalResults& results) {
-  if (options.generation.tokens == 0 && options.context + options.score > model.training_context()) {
-    throw Error("--context {} and --score {}: {} was trained on {} tokens; give at most that number in total",
-                options.context, options.score, model.path(), model.training_context());
+  const Index shortest = options.contexts.front();
+  if (options.generation.tokens == 0 && shortest + options.score > model.training_context()) {
+    throw Error("--context {} and --score {}: {} was trained on {} tokens; give at most that number in total", shortest,
+                options.score, model.path(), model.training_context());
   }
   for (const std::string& name : options.tasks) results.tasks.push_back(&eval::find_task(name));
-  for (const std::string& path : options.ids) results.documents.push_back({0, from_ids(options, path, model), {}});
+  for (const std::string& path : options.ids) add_lengths(options, 0, from_ids(options, path, model), results);
   if (!options.ids.empty()) return;
   const std::vector<std::string> names = distinct_names(options.texts);
   const std::vector<eval::TaskRequest> requests = task_requests(options, model);
@@ -87,7 +103,7 @@ void make_documents(const Options& options, const llama::Model& model, eval::Eva
     for (std::size_t text = 0; text < requests.size(); ++text) {
       for (eval::TaskDocument& document : kvbench::eval::make_documents(*results.tasks[task], requests[text])) {
         if (requests.size() > 1) document.name = names[text] + ":" + document.name;
-        results.documents.push_back({task, std::move(document), {}});
+        add_lengths(options, task, std::move(document), results);
       }
     }
   }

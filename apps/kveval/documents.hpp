@@ -12,8 +12,11 @@ namespace kvbench::kveval {
 /// The prompt group that a dump of a document would have.
 inline constexpr const char* document_prompt = "0";
 
-/// Sets tasks and documents. Throws Error with file and remedy, also where a document is longer than the model's
-/// context.
+/// Sets tasks and documents, each at all lengths of the context. Throws Error with file and remedy, also where even the
+/// shortest is longer than the model's context.
 void make_documents(const Options& options, const llama::Model& model, eval::EvalResults& results);
+
+/// Why a document at one of several lengths is not run: it is longer than those that the model was trained on; else "".
+std::string beyond_training(const Options& options, const llama::Model& model, const eval::TaskDocument& document);
 
 }  // namespace kvbench::kveval

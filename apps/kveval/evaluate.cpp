@@ -17,6 +17,7 @@
 #include <kvbench/report/columns/tables.hpp>
 #include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/eval/answer.hpp>
+#include <kvbench/report/eval/length.hpp>
 #include <kvbench/report/read/labels.hpp>
 #include <kvbench/store/key.hpp>
 
@@ -74,26 +75,52 @@ std::vector<eval::EvalRecord> labelled(const Options& options, std::vector<eval:
   return records;
 }
 
-/// Which methods change the output least, by all documents, whether or not the table has rows of them.
-std::vector<std::string> answers_of(const Options& options, const eval::EvalResults& results) {
-  const auto records = labelled(options, summarize(results, eval::EvalRows{.documents = true}));
-  report::RowsOfText rows;
-  for (const eval::EvalRecord& record : records) rows.push_back(&record);
-  return report::damage_answers(std::span(&rows, 1));
+/// The rows for readers of all documents, whether or not the table has them.
+struct RowsOfDocuments {
+  std::vector<eval::EvalRecord> records;
+  report::RowsOfText all, longest;  ///< longest: behind the longest context
+
+  RowsOfDocuments(const Options& options, const eval::EvalResults& results)
+      : records(labelled(options, summarize(results, eval::EvalRows{.documents = true}))) {
+    for (const eval::EvalRecord& record : records) {
+      all.push_back(&record);
+      if (record.context_tokens == options.context()) longest.push_back(&record);
+    }
+  }
+};
+
+/// Which methods change the output least.
+std::vector<std::string> answers_of(const RowsOfDocuments& rows) {
+  return report::damage_answers(std::span(&rows.longest, 1));
+}
+
+std::vector<report::Block> tables_of(const Options& options, const std::vector<eval::EvalRecord>& records,
+                                     const RowsOfDocuments& rows) {
+  const bool lengths = options.contexts.size() > 1;
+  std::vector<report::Block> blocks;
+  append_filled(blocks, report::AnswerBlock{"", report::growth_answers(report::growths_of(rows.all))});
+  blocks.emplace_back(
+      report::AnswerBlock{lengths ? fmt::format("{} tokens of context", options.context()) : "", answers_of(rows)});
+  blocks.emplace_back(report::overall_table(labelled(options, records)));
+  return blocks;
+}
+
+/// What a terminal shows unasked: whether KL grows with the context, if there are several.
+std::vector<report::Block> brief(const Options& options, const std::vector<eval::EvalRecord>& records,
+                                 const RowsOfDocuments& rows) {
+  const std::string rest = "--format table";
+  const auto growths = report::growths_of(rows.all);
+  if (!growths.empty()) return report::brief_growth(growths, rest);
+  return report::brief_evaluation(answers_of(rows), labelled(options, records), rest);
 }
 
 std::string formatted(const Options& options, const eval::EvalResults& results, const app::Output& output) {
   const std::vector<eval::EvalRecord> records = summarize(results, options.rows);
-  if (options.format == "md" || options.format == "table") {
-    const report::Block blocks[] = {report::AnswerBlock{"", answers_of(options, results)},
-                                    report::overall_table(labelled(options, records))};
-    return options.format == "md" ? report::markdown(blocks) : report::terminal_text(blocks);
-  }
-  if (app::shows_table(options.format, output))
-    return report::terminal_text(
-        report::brief_evaluation(answers_of(options, results), labelled(options, records), "--format table"));
-  const std::span<const eval::EvalRecord> rows(records);
-  return report::table_of(options.format, report::eval_columns(), rows, options.times);
+  const auto rows = [&] { return RowsOfDocuments(options, results); };
+  if (options.format == "md") return report::markdown(tables_of(options, records, rows()));
+  if (options.format == "table") return report::terminal_text(tables_of(options, records, rows()));
+  if (app::shows_table(options.format, output)) return report::terminal_text(brief(options, records, rows()));
+  return report::table_of(options.format, report::eval_columns(), std::span(records), options.times);
 }
 
 /// The outputs, opened before anything is computed.
@@ -126,9 +153,10 @@ void check_labels(const Options& options) {
   report::Labels(options.labels).check(methods);
 }
 
-Index longest(const eval::EvalResults& results) {
+Index longest(const Options& options, const llama::Model& model, const eval::EvalResults& results) {
   Index tokens = 0;  // of documents that are continued, the scored tokens are as many as the longest answer
   for (const eval::EvalDocument& document : results.documents) {
+    if (!beyond_training(options, model, document.document).empty()) continue;
     tokens = std::max(tokens, std::ssize(document.document.context) + std::ssize(document.document.scored));
   }
   return tokens;
@@ -148,7 +176,7 @@ void describe(const Options& options, const llama::Model& model, eval::EvalResul
   results.model = std::filesystem::path(options.model).filename().string();
   const std::string ids = options.ids.empty() ? "" : std::filesystem::path(options.ids.front()).filename().string();
   results.text = ids.empty() ? fmt::format("{}", fmt::join(distinct_names(options.texts), ",")) : ids;
-  results.context_tokens = options.context;
+  results.context_tokens = options.context();
   results.question_inside = options.question_inside;
   results.chat = options.chat;
   results.settings = settings_of(options, model);
@@ -170,7 +198,7 @@ void run_model(const Options& options, eval::PassFile& passes, eval::EvalResults
   make_documents(options, *model, results);
   results.model_sha256 = app::model_sha256(options.model);
   if (options.f32 && !model->is_f32()) model.emplace(llama::converted_to_f32(*model, results.model_sha256, threads));
-  const Index tokens = longest(results);
+  const Index tokens = longest(options, *model, results);
   check_memory(options, *model, tokens);
   const std::vector<int> layers = captured_layers(options, *model);
   llama::CaptureOptions wanted = llama::capture_options(*model, layers, threads);

@@ -9,6 +9,7 @@
 #include <kvbench/replay/plan/layer_choice.hpp>
 
 #include <apps/common/rows/progress.hpp>
+#include <apps/kveval/documents.hpp>
 
 namespace kvbench::kveval {
 namespace {
@@ -126,6 +127,18 @@ class LazyDocument {
   std::optional<DocumentRun> run_;
 };
 
+/// Adds passes of a document that is not run.
+void skip(std::size_t document, const std::vector<kvbench::eval::Injection>& injections, std::size_t configurations,
+          const std::string& reason, eval::EvalResults& results) {
+  for (std::size_t c = 0; c < configurations; ++c) {
+    for (const kvbench::eval::Injection& injection : injections) {
+      eval::PassResult& pass = results.passes.emplace_back();
+      pass.configuration = c, pass.document = document, pass.injection = injection;
+      pass.status = replay::Status::skipped, pass.reason = reason;
+    }
+  }
+}
+
 }  // namespace
 
 void run_documents(const Machine& machine, const std::vector<int>& layers, eval::PassFile& passes,
@@ -136,6 +149,12 @@ void run_documents(const Machine& machine, const std::vector<int>& layers, eval:
   const std::vector<store::MethodInputs> methods = inputs_of(configurations);
   double done = 0;
   for (std::size_t d = 0; d < results.documents.size(); ++d) {
+    const std::string too_long = beyond_training(machine.options, machine.model, results.documents[d].document);
+    if (!too_long.empty()) {
+      skip(d, injections_of(machine.options, layers), configurations.size(), too_long, results);
+      progress.show(done += static_cast<double>(configurations.size()), total);
+      continue;
+    }
     LazyDocument document(machine, layers, passes, results, results.documents[d]);
     results.settings.layers = eval::layer_ranges(compressible(document.layers(), machine.options.request));
     const auto injections = injections_of(machine.options, document.layers());

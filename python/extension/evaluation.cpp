@@ -71,14 +71,14 @@ class Evaluation {
     return true;
   }
 
-  /// The following passes are of this document. Returns the tokens of its short context, the first `beginning` of which
-  /// are those of the context.
+  /// The following passes are of this document, whose context was to have `tokens`. Returns the tokens of its short
+  /// context, the first `beginning` of which are those of the context.
   std::vector<int> add_document(const std::string& name, std::vector<int> context, std::vector<int> scored,
-                                Index beginning) {
+                                Index beginning, Index tokens) {
     eval::EvalDocument& added = results_.documents.emplace_back();
     added.document = {.name = name, .context = std::move(context), .beginning = beginning, .scored = std::move(scored)};
     added.document.spans = {{1, std::ssize(added.document.scored), NAN}};
-    added.generate = generation_.tokens;
+    added.generate = generation_.tokens, added.context_tokens = tokens;
     return eval::short_context(added.document, std::max<Index>(2, std::ssize(added.document.context) / 10));
   }
 

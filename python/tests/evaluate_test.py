@@ -94,6 +94,23 @@ class Figures(EvaluateTest):
                 if row["document"] != "all":
                     self.assertEqual(row["kl_mean"], together[row["method"], "text-1"])
 
+    def test_several_lengths(self):
+        """The same tokens are scored at each; rows are those of runs with the end of the context alone."""
+        def plain(rows):
+            return [{name: value for name, value in row.items() if name != "pass_s"} for row in rows]
+        documents = {f"text-{seed}": token_ids(seed) for seed in range(2)}
+        table = self.rows(["h2o", "q8_0"], "50%", documents, context=[CONTEXT, 20], per_document=False)
+        self.assertEqual([row["context_tokens"] for row in table], [20] * 6 + [CONTEXT] * 6)
+        for length in (20, CONTEXT):
+            ends = {name: ids[CONTEXT - length:] for name, ids in documents.items()}
+            self.assertEqual(plain(self.rows(["h2o", "q8_0"], "50%", ends, context=length)),
+                             plain(row for row in table if row["context_tokens"] == length))
+        digests = {(row["document"], row["scored_sha256"]) for row in table if row["document"] != "all"}
+        self.assertEqual(len(digests), 2)
+        kvbench.report(table, output=self.path("lengths.md"))
+        with open(self.path("lengths.md")) as page:
+            self.assertIn("times per doubling of the context", page.read())
+
     # name: how many layers hold all tokens, and the tokens of a layer with a window
     MODELS = {"llama": (2, 0), "gemma3": (1, 8), "qwen2": (1, 10), "lfm2": (2, 0), "granitemoehybrid": (2, 0),
               "falcon_h1": (4, 0)}
@@ -184,6 +201,8 @@ class Refusals(EvaluateTest):
                 "'much'": lambda: self.rows("h2o", "much"),
                 "context=40 and score=500 are 540 tokens": lambda: self.rows("h2o", score=500),
                 "score is 1": lambda: self.rows("h2o", score=1), "context is 1;": lambda: self.rows("h2o", context=1),
+                "context has \\[20\\] twice": lambda: self.rows("h2o", context=[20, 40, 20]),
+                "another answer behind each length": lambda: self.rows("h2o", context=[20, 40], generate=4),
                 "no seeds": lambda: self.rows("h2o", seeds=0), "no budgets": lambda: self.rows("h2o", []),
                 "it has \\[-1\\]; a seed is from 0": lambda: self.rows("h2o", seeds=[-1]),
                 "at most 100000": lambda: self.rows("h2o", seeds=2**40),

@@ -35,6 +35,13 @@ KVEVAL = (
     ("kveval a.txt --text a.txt -m sink", "a.txt: is not a GGUF model"),
     ("kveval none.gguf --text a.txt -m snapvk", "there is no method 'snapvk'"),
     ("kveval none.gguf --text a.txt -m sink --isa sse", "'sse' is not one of scalar, avx2, avx512"),
+    *((f"kveval none.gguf --text a.txt -m sink --context {lengths}", f"--context: {says}") for lengths, says in (
+        ("0", "'0' is not a whole number of at least 2"), ("64,x", "'x' is not a whole number"),
+        ("64,,9", "'64,,9' has an empty item"), ("64,128,64", "64 is named twice"),
+        ("64,128 --task text,passkey", "documents of task passkey ask for what stands anywhere"),
+        ("64,128 --task pairs", "documents of task pairs"))),
+    ("kveval none.gguf --text a.txt -m sink --context 64,128 --generate 9",
+     "--generate: the full cache has another answer behind each length of --context"),
     *((EVAL, {"new.toml": DEFAULTS + runs}, *says) for runs, *says in (
         (f"{A}{B}layers = [1]\n", "new.toml: the runs 'a' and 'b' differ in 'layers'"),
         (f"{A}{B}protect_outside = [2, 4]\n", "the runs 'a' and 'b' differ in 'protect'"),

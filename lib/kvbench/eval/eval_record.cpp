@@ -18,7 +18,8 @@ EvalRecord identity_of(const EvalResults& results, const PassResult& pass) {
   record.rope_layout = configuration.rope_layout;
   record.task = results.tasks[results.documents[pass.document].task]->name;
   record.document = "all";
-  record.question = results.question(), record.context_tokens = results.context_tokens;
+  record.question = results.question();
+  record.context_tokens = results.length_of(results.documents[pass.document]);
   record.settings = results.settings;
   record.device = results.device, record.isa = results.isa;
   record.injection = pass.injection;
@@ -26,17 +27,23 @@ EvalRecord identity_of(const EvalResults& results, const PassResult& pass) {
   return record;
 }
 
-/// Digests of all documents, and of those of each task.
+using Place = std::pair<Index, std::size_t>;  // length of the context, task
+Place place_of(const EvalResults& results, const EvalDocument& document) {
+  return {results.length_of(document), document.task};
+}
+
+/// Digests of all documents, and of those of each task at each length.
 struct Digests {
-  std::vector<std::string> of_documents, of_tasks;
+  std::vector<std::string> of_documents;
+  std::map<Place, std::string> of_places;
 
   explicit Digests(const EvalResults& results) {
-    std::vector<std::vector<std::string>> by_task(results.tasks.size());
+    std::map<Place, std::vector<std::string>> by_place;
     for (const EvalDocument& document : results.documents) {
       of_documents.push_back(digest_of(document.document));
-      by_task[document.task].push_back(of_documents.back());
+      by_place[place_of(results, document)].push_back(of_documents.back());
     }
-    for (const std::vector<std::string>& documents : by_task) of_tasks.push_back(digest_of(documents));
+    for (const auto& [place, documents] : by_place) of_places[place] = digest_of(documents);
   }
 };
 
@@ -70,10 +77,11 @@ std::vector<EvalRecord> summarize(const EvalResults& results, const EvalRows& ro
     first.push_back(
         static_cast<std::size_t>(std::ranges::find_if(results.configurations, same) - results.configurations.begin()));
   }
-  using Key = std::tuple<std::size_t, Injection, std::size_t>;  // task, injection, configuration
+  using Key = std::tuple<Place, Injection, std::size_t>;  // and the configuration
   std::map<Key, std::vector<const PassResult*>> groups;
   for (const PassResult& pass : results.passes)
-    groups[{results.documents[pass.document].task, pass.injection, first[pass.configuration]}].push_back(&pass);
+    groups[{place_of(results, results.documents[pass.document]), pass.injection, first[pass.configuration]}].push_back(
+        &pass);
 
   const Digests digests(results);
   std::vector<EvalRecord> out;
@@ -81,7 +89,7 @@ std::vector<EvalRecord> summarize(const EvalResults& results, const EvalRows& ro
     std::ranges::sort(passes, {},
                       [](const PassResult* pass) { return std::pair(pass->document, pass->configuration); });
     EvalRecord identity = identity_of(results, *passes.front());
-    identity.documents_sha256 = digests.of_tasks[std::get<0>(key)];
+    identity.documents_sha256 = digests.of_places.at(std::get<0>(key));
     add_rows(EvalGroup(results, passes), identity, rows, true, out);
     if (!rows.documents) continue;
     for (auto begin = passes.begin(), end = begin; begin != passes.end(); begin = end) {
@@ -89,6 +97,7 @@ std::vector<EvalRecord> summarize(const EvalResults& results, const EvalRows& ro
                          [&](const PassResult* pass) { return pass->document != (*begin)->document; });
       EvalRecord of_document = identity;
       of_document.document = results.documents[(*begin)->document].document.name;
+      of_document.scored_sha256 = digest_of_scored(results.documents[(*begin)->document].document);
       of_document.document_sha256 = digests.of_documents[(*begin)->document];
       add_rows(EvalGroup(results, {begin, end}), of_document, rows, false, out);
     }

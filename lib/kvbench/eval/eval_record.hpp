@@ -37,6 +37,7 @@ struct EvalRecord : replay::RowIdentity, replay::Costs {
   Index context_tokens = 0;
   std::string document_sha256;   ///< digest_of() the document; "" where `document` is "all"
   std::string documents_sha256;  ///< of all documents of the task
+  std::string scored_sha256;     ///< digest_of_scored() the document; "" where `document` is "all"
   EvalSettings settings;
   Injection injection;
   Index documents = 0, seeds = 0;
@@ -67,7 +68,8 @@ struct EvalRecord : replay::RowIdentity, replay::Costs {
   Estimate& of(Damage figure) { return damage[index_of(figure)]; }
 };
 
-/// Rows by task, injection, configuration without seed (in order of first appearance), document, layer. Passes that are
+/// Rows by length of the context, task, injection, configuration without seed (in order of first appearance), document,
+/// layer. Passes that are
 /// not ok give the row their status: a row over documents has status ok where any document is ok, and its reason names
 /// the number of the others.
 std::vector<EvalRecord> summarize(const EvalResults& results, const EvalRows& rows);

@@ -58,6 +58,10 @@ std::string digest_of(const TaskDocument& document) {
   return short_digest(fmt::format("{}\n{}\n", fmt::join(document.context, " "), fmt::join(document.scored, " ")));
 }
 
+std::string digest_of_scored(const TaskDocument& document) {
+  return short_digest(fmt::format("{}\n", fmt::join(document.scored, " ")));
+}
+
 std::string digest_of(const std::vector<std::string>& documents) {
   return short_digest(fmt::format("{}\n", fmt::join(documents, "\n")));
 }

@@ -71,6 +71,7 @@ struct EvalDocument {
   TaskDocument document;                    ///< if it is continued, the scored tokens are the answer of the full cache
   Index generate = 0;                       ///< Generation::tokens
   std::vector<ShortScore> without_distant;  ///< as PassResult::tokens; empty: there was no short-context pass
+  Index context_tokens = 0;                 ///< of a document at one of several lengths; 0: that of EvalResults
 };
 
 struct EvalConfiguration {
@@ -107,6 +108,8 @@ Index layer_count(const std::string& ranges);
 /// SHA-256 of the tokens of a document: the ids in decimal, separated by spaces, context and scored tokens on a line
 /// each. Its first 12 digits.
 std::string digest_of(const TaskDocument& document);
+/// The same of its scored tokens alone.
+std::string digest_of_scored(const TaskDocument& document);
 /// SHA-256 of such digests, on a line each. Its first 12 digits.
 std::string digest_of(const std::vector<std::string>& documents);
 
@@ -122,6 +125,9 @@ struct EvalResults {
   std::vector<EvalConfiguration> configurations;
   std::vector<PassResult> passes;  ///< in any order; at most one per configuration, document and injection
 
+  Index length_of(const EvalDocument& document) const {
+    return document.context_tokens > 0 ? document.context_tokens : context_tokens;
+  }
   /// "outside" or "inside" the compressed context, and "(chat)" where documents are conversations.
   std::string question() const { return std::string(question_inside ? "inside" : "outside") + (chat ? " (chat)" : ""); }
 };

@@ -2,6 +2,7 @@
 #include <kvbench/eval/tasks.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -88,6 +89,14 @@ std::vector<int> short_context(const TaskDocument& document, Index tokens) {
   std::vector<int> out(document.context.begin(), document.context.begin() + document.beginning);
   const Index last = std::clamp(tokens - std::ssize(out), Index{0}, std::ssize(document.context) - std::ssize(out));
   out.insert(out.end(), document.context.end() - last, document.context.end());
+  return out;
+}
+
+TaskDocument shortened(const TaskDocument& document, Index tokens) {
+  require_range("context_tokens", tokens, least_context + document.beginning, std::ssize(document.context));
+  TaskDocument out = document;
+  out.context = short_context(document, tokens);
+  for (ScoredSpan& span : out.spans) span.depth = NAN;
   return out;
 }
 

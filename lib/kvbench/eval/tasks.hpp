@@ -70,6 +70,9 @@ inline constexpr Index most_scored_tokens = 512;
 /// The context of the short-context pass, which shows which tokens need the distant context: the beginning and the last
 /// tokens of the context, `tokens` in total.
 std::vector<int> short_context(const TaskDocument& document, Index tokens);
+/// The same scored tokens behind a context of so many tokens, short_context(); their depths go. Throws Error if a
+/// context of a task may not be that short, or the document's is shorter.
+TaskDocument shortened(const TaskDocument& document, Index tokens);
 
 struct TaskInfo {
   std::string name;
@@ -77,6 +80,8 @@ struct TaskInfo {
   std::string form;          ///< what a document looks like, with an example
   bool exact_match = false;  ///< spans are answers, whose exact match is meaningful
   bool several = false;      ///< a document has as many answers as TaskRequest::questions
+  /// A context may lose its first tokens: no scored token asks for them, or copies them.
+  bool shortens = false;
   TaskDocument (*make)(const TaskRequest& request, Index document) = nullptr;
 };
 

@@ -66,6 +66,17 @@ def digest_of(model):
     return digest.hexdigest()
 
 
+def lengths_of(given, where):
+    """The lengths of the context, ascending."""
+    lengths = sorted(of_kind(one, int, f"{where}: argument 'context', or an item of it,")
+                     for one in (given if is_list(given) else [given]))
+    require(lengths, where, "there are no lengths of the context.")
+    require(lengths[0] >= 2, where, f"context is {lengths[0]}; it is at least 2.")
+    twice = [one for one, other in zip(lengths, lengths[1:]) if one == other]
+    require(not twice, where, f"context has {twice[:1]} twice; name each length once.")
+    return lengths
+
+
 class Evaluation:
     """Documents through a model with the full cache and with each configuration, to a table in the file `output`."""
 
@@ -76,10 +87,13 @@ class Evaluation:
         self._generation, self._most = _core().Generation(generate, temperature, sample_seed), generate
         longest = getattr(model.config.get_text_config(), "max_position_embeddings", None) or 2**31
         check_text(name or "", f"{where}: argument 'name'")
-        require(context >= 2, where, f"context is {context}; it is at least 2.")
+        self._lengths = lengths_of(context, where)
+        shortest, context = self._lengths[0], self._lengths[-1]
+        require(shortest == context or not generate, where, "the full cache has another answer behind each length of "
+                "context, and no tokens would be scored at all of them; give one length, or leave out generate.")
         require(2 <= score <= 512, where, f"score is {score}; it is from 2 to 512.")
-        require(generate or context + score <= longest, where, f"context={context} and score={score} are "
-                f"{context + score} tokens; {type(model).__name__} was trained on {longest}.")
+        require(generate or shortest + score <= longest, where, f"context={shortest} and score={score} are "
+                f"{shortest + score} tokens; {type(model).__name__} was trained on {longest}.")
         self.model, self.context, self.score, self._longest = model, context, generate or score, longest
         self._found, self._passes = examination(model), Passes(model, rope_layout, threads, protocol=protocol)
         self._compression("exact", "100%")  # refuses what compressed() does
@@ -116,15 +130,24 @@ class Evaluation:
 
     def read(self, name, ids):
         """One document: its first tokens are the context. Those behind it are scored, or those of the full cache's
-        answer."""
-        context, scored, why_not = ids[:self.context], ids[self.context:self.context + self.score], ""
+        answer. A shorter context than the longest one keeps a token that begins texts, and its last tokens."""
+        longest = self._lengths[-1]
+        context, scored, why_not = ids[:longest], ids[longest:longest + self.score], ""
         if self._most:
             scored, why_not = self._own_answer(name, context)
         elif len(scored) < self.score:
-            why_not = f"document {name} has {len(ids)} tokens, and context={self.context} and score={self.score} " \
-                f"need {self.context + self.score}"
-        begins = context[:1] == [self.model.config.get_text_config().bos_token_id]
-        short = self._table.add_document(name, context, scored, int(begins))
+            why_not = f"document {name} has {len(ids)} tokens, and context={longest} and score={self.score} " \
+                f"need {longest + self.score}"
+        begins = int(context[:1] == [self.model.config.get_text_config().bos_token_id])
+        for self.context in self._lengths:
+            tokens = self.context + self.score
+            too_long = f"context and scored tokens are {tokens} tokens, and the model was trained on {self._longest}" \
+                if not self._most and tokens > self._longest else ""
+            self._read(name, context[:begins] + context[begins + longest - self.context:], scored, begins,
+                       why_not or too_long)
+
+    def _read(self, name, context, scored, begins, why_not):
+        short = self._table.add_document(name, context, scored, begins, self.context)
         if why_not:
             for number in range(len(self._configurations)):
                 self._table.add_end(number, "skipped", why_not)
@@ -156,11 +179,12 @@ class Evaluation:
         return _core().NextToken(self._generation, context)
 
     def finish(self, per_document, times=True):
-        self._table.finish(per_document, times)
+        self._table.finish(per_document or len(self._lengths) > 1, times)
 
     def _run(self, number, given, context, scored, full, begun):
-        started, run, answer = time.monotonic(), self._compression(*given, len(scored)), []
+        started, answer = time.monotonic(), []
         try:
+            run = self._compression(*given, len(scored))
             logits = self._passes.compressed(run, context, scored, begun)
             if self._most:
                 answer = self._passes.answer(self._compression(*given, len(scored)), context, scored[0], begun,
@@ -221,7 +245,7 @@ def documents_of(documents, tokenizer, vocabulary):
 
 @checked
 def evaluate(model: Any, documents: Any, methods: Any, budgets: Any = "25%mem", *, tokenizer: Any = None,
-             context: int = 1024, score: int = 64, seeds: Any = 1, per_document: bool = True,
+             context: Any = 1024, score: int = 64, seeds: Any = 1, per_document: bool = True,
              output: FilePath | None = None, name: str | None = None, rope_layout: str | None = None,
              threads: int = 0, protocol: str = "decode", generate: int = 0, temperature: float = 0.0,
              sample_seed: int = 0) -> Rows:
@@ -240,12 +264,15 @@ def evaluate(model: Any, documents: Any, methods: Any, budgets: Any = "25%mem", 
         What `compressed()` takes; what it refuses is a row with its status and the reason.
     tokenizer : optional
         A tokenizer of transformers, for documents that are texts.
-    context, score : int
-        The first `context` tokens of a document are compressed, the next `score` ones are scored.
+    context : int, or list of int
+        The first `context` tokens of a document are compressed. Of several lengths the longest counts: the same tokens
+        are scored behind the last tokens of each, and ``kvbench report`` says whether the damage grows with them.
+    score : int
+        The number of tokens behind the context, which are scored.
     seeds : int, or list of int
         A number of seeds, or the seeds, for methods that draw random numbers.
     per_document : bool
-        Also one row for each document.
+        Also one row for each document; there always is if `context` is a list.
     output : path, optional
         A file that gets the CSV.
     name : str, optional

@@ -116,6 +116,25 @@ TEST_CASE("rows per document and per layer on request") {
   CHECK(rows[8].metrics[Metric::rel_err] == doctest::Approx(9));
 }
 
+TEST_CASE("documents at several lengths have rows of their own, by length, and the digests of each length alone") {
+  EvalResults results = made_results(3, true);
+  results.configurations = {{"h2o", "", quarter, false, 0}};
+  for (const std::size_t d : {0, 1, 2}) {
+    results.documents[d].document.context.assign(d == 0 ? 50 : 20, 7);
+    results.documents[d].document.scored.back() = d == 2 ? 5 : 4;
+    results.documents[d].context_tokens = d == 0 ? 50 : 20;
+    results.passes.push_back(made_pass(0, d, 1 + static_cast<double>(d)));
+  }
+  const std::vector<EvalRecord> rows = summarize(results, {.documents = true});
+  REQUIRE(rows.size() == 5);  // over two documents of 20 tokens, each of them; over that of 50 tokens, and itself
+  for (std::size_t r = 0; r < rows.size(); ++r) CHECK(rows[r].context_tokens == (r < 3 ? 20 : 50));
+  CHECK((rows[0].documents == 2 && rows[3].documents == 1));
+  CHECK(rows[0].of(damage("kl_mean")).mean == doctest::Approx(2.5));  // (2 + 4 + 3 + 6) / 6
+  CHECK((rows[0].scored_sha256.empty() && rows[1].scored_sha256 == rows[4].scored_sha256));
+  CHECK(rows[1].scored_sha256 != rows[2].scored_sha256);
+  CHECK(rows[0].documents_sha256 != rows[3].documents_sha256);
+}
+
 TEST_CASE("seeds of a configuration share a row; the majority of an answer's seeds is tested") {
   EvalResults results = made_results(2, false);
   results.configurations = {

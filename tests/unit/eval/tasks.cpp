@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/eval/results.hpp>
 #include <unit/eval/word_tokenizer.hpp>
 
 using namespace kvbench;
@@ -252,6 +253,19 @@ TEST_CASE("the short context is the prefix and the end of the context") {
   CHECK(tokens[0] == s.request.prefix[0]);
   CHECK(std::equal(tokens.begin() + 1, tokens.end(), document.context.end() - 100));
   CHECK(short_context(document, 5000) == document.context);
+}
+
+TEST_CASE("a shortened document has the same scored tokens behind the end of its context") {
+  const Setup s;
+  const TaskDocument document = s.documents("text")[1], brief = shortened(document, 101);
+  CHECK(brief.context == short_context(document, 101));
+  CHECK((brief.scored == document.scored && brief.name == document.name && brief.beginning == 1));
+  CHECK(digest_of_scored(brief) == digest_of_scored(document));
+  CHECK(digest_of_scored(brief) != digest_of_scored(s.documents("text")[0]));
+  CHECK(shortened(document, 900).context == document.context);
+  CHECK_THROWS_WITH_AS(shortened(document, 32), "`context_tokens` 32: must be from 33 to 900", Error);
+  CHECK_THROWS_WITH_AS(shortened(document, 901), "`context_tokens` 901: must be from 33 to 900", Error);
+  for (const TaskInfo& task : all_tasks()) CHECK(!(task.shortens && task.exact_match));
 }
 
 TEST_CASE("errors name the field or the file, and the remedy") {

@@ -27,6 +27,7 @@ TaskInfo text_task() {
           "how well the model continues ordinary text; most of its tokens need only the last few hundred before them",
       .form = "a passage of the text file: the context, and the tokens after it, which are scored",
       .exact_match = false,
+      .shortens = true,
       .make = make_text};
 }
 

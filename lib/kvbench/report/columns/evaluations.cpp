@@ -151,6 +151,10 @@ void add_settings(EvalColumns& c) {
        value_where<EvalRecord>(
            always, [](auto& r) -> auto& { return r.settings.generate; }),
        "text"});
+  c.list.push_back({"scored_sha256",
+                    "first 12 digits of the SHA-256 of the scored tokens of the document, on a line: equal where the "
+                    "same tokens are scored behind contexts of several lengths; empty in rows over documents",
+                    value_of(&EvalRecord::scored_sha256), "text"});
   c.list.push_back(
       {"document_seed", "seed of the documents; empty where they are given as token ids", document_seed(), "integer"});
 }

@@ -239,16 +239,15 @@ std::string generation_note(std::span<const RowsOfText> texts) {
          precision;
 }
 
-/// What sections over several texts have in common.
-std::string setting_of(const EvalSection& s) {
+}  // namespace
+
+std::string setting_of(const EvalSection& s, const std::string& context) {
   const eval::EvalSettings& e = s.settings;
   return fmt::format("{}, {} tokens, question {}, {}, weights {}, cache {}, protected {}, decoded {}{}{}", s.model,
-                     s.context, s.question, layers_text(e), e.weights, e.kv_dtype, e.protect, e.decoded,
+                     context, s.question, layers_text(e), e.weights, e.kv_dtype, e.protect, e.decoded,
                      e.protocol == "stream" ? ", protocol stream" : "",
                      e.generate.empty() ? "" : ", generated " + e.generate);
 }
-
-}  // namespace
 
 std::vector<std::string> damage_answers(std::span<const RowsOfText> texts) {
   std::vector<std::string> out;
@@ -274,7 +273,7 @@ RowsOfText rows_of(const EvalSection& section) {
 std::vector<TextsTogether> texts_together(std::span<const EvalSection> sections) {
   OrderedMap<std::string, TextsTogether> settings;
   for (const EvalSection& section : sections) {
-    auto& same = settings[setting_of(section)].sections;
+    auto& same = settings[setting_of(section, section.context)].sections;
     const auto has_text = [&](const EvalSection* known) { return known->text == section.text; };
     if (std::ranges::none_of(same, has_text)) same.push_back(&section);
   }
@@ -302,7 +301,8 @@ std::vector<const EvalRow*> overall_records(std::span<const EvalRow> records) {
   }
   std::ranges::stable_sort(out, {}, [&](const EvalRow* r) {
     const bool ok = r->ok();
-    return std::tuple(tasks.at(r->task), r->injection, !ok, budgets.at(r->budget), ok ? kl_of(*r).mean : 0);
+    return std::tuple(r->context_tokens, tasks.at(r->task), r->injection, !ok, budgets.at(r->budget),
+                      ok ? kl_of(*r).mean : 0);
   });
   return out;
 }
@@ -325,6 +325,7 @@ std::string match_text(const EvalRow& r) {
 /// The columns that a terminal shows, or those of them with these titles.
 std::vector<RowColumn<EvalRow>> columns_of(std::span<const std::string_view> titles = {}) {
   std::vector<RowColumn<EvalRow>> columns = {
+      {{"context", true}, &EvalRow::context_tokens},
       {{"task"}, &EvalRow::task},
       {{"method"},
        [](const EvalRow& r) { return r.params.empty() ? r.method : fmt::format("{} ({})", r.method, r.params); }},
@@ -351,9 +352,13 @@ std::vector<RowColumn<EvalRow>> columns_of(std::span<const std::string_view> tit
 }  // namespace
 
 DocTable overall_table(std::span<const EvalRow> records) {
-  constexpr std::size_t names = 4;  // columns of a row without results, before its reason
   const std::vector<const EvalRow*> rows = overall_records(records);
-  DocTable table = filled<EvalRow>({}, columns_of(), rows);
+  const bool lengths =
+      std::ranges::any_of(rows, [&](const EvalRow* r) { return r->context_tokens != rows.front()->context_tokens; });
+  std::vector<RowColumn<EvalRow>> columns = columns_of();
+  if (!lengths) columns.erase(columns.begin());
+  const std::size_t names = lengths ? 5 : 4;  // columns of a row without results, before its reason
+  DocTable table = filled<EvalRow>({}, columns, rows);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i]->ok()) continue;
     table.rows[i].resize(names);

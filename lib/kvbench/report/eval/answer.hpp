@@ -58,6 +58,9 @@ std::vector<std::string> damage_answers(std::span<const RowsOfText> texts);
 /// The rows of a section as damage_answers() takes them.
 RowsOfText rows_of(const EvalSection& section);
 
+/// What sections over several texts, or over several lengths of the `context`, have in common.
+std::string setting_of(const EvalSection& section, const std::string& context);
+
 /// The sections of one model and setting on several texts.
 struct TextsTogether {
   std::string scope;  ///< "MODEL on a.txt, b.txt together"

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/report/eval/length.hpp>
 #include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -193,7 +194,13 @@ Section section_of(const TextsTogether& texts) {
 
 std::vector<Section> sections_of(std::span<const EvalSection> evaluations) {
   std::vector<Section> out;
-  std::set<const EvalSection*> answered, drawn;
+  std::set<const EvalSection*> answered, drawn, at_a_length;
+  for (LengthSection& one : length_sections(evaluations)) {
+    out.push_back(std::move(one.section));
+    at_a_length.insert(one.lengths.begin(), one.lengths.end());
+    answered.insert(one.lengths.begin(), one.lengths.end());
+    answered.erase(one.longest);
+  }
   for (const TextsTogether& texts : texts_together(evaluations)) {
     out.push_back(section_of(texts));
     const auto is_figure = [](const Block& block) { return std::holds_alternative<Figure>(block); };
@@ -203,7 +210,8 @@ std::vector<Section> sections_of(std::span<const EvalSection> evaluations) {
   for (const EvalSection& section : evaluations) {
     Section& one = out.emplace_back(section_of(section));
     if (answered.contains(&section)) one.answers.clear();
-    one.folded = drawn.contains(&section);
+    if (at_a_length.contains(&section)) one.title += fmt::format(", {} tokens", section.context);
+    one.folded = drawn.contains(&section) || at_a_length.contains(&section);
   }
   return out;
 }

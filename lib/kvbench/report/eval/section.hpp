@@ -16,8 +16,9 @@
 
 namespace kvbench::report {
 
-/// The sections of a page: one for each model and setting with several texts, of what these say together; then one for
-/// each evaluation, folded where the figure over texts has it.
+/// The sections of a page: one for the lengths of the context, if there are several of the same documents; one for each
+/// model and setting with several texts, of what these say together; then one for each evaluation, folded where the
+/// figure over lengths or texts has it.
 std::vector<Section> sections_of(std::span<const EvalSection> evaluations);
 
 /// How well a metric of attention predicts KL, over all methods, budgets and tasks of one or several sections.
