@@ -34,6 +34,9 @@ KVEVAL = (
     ("kveval none.gguf -m sink", "--text", "--ids"),
     ("kveval a.txt --text a.txt -m sink", "a.txt: is not a GGUF model"),
     ("kveval none.gguf --text a.txt -m snapvk", "there is no method 'snapvk'"),
+    ("kveval none.gguf --text a.txt -m sink --task confusible", "Did you mean 'confusable'?"),
+    ("kveval none.gguf --text a.txt -m sink --task rules --score 9", "--score has no effect on tasks with questions"),
+    ("kveval none.gguf --text a.txt -m sink --task confusable --generate 9", "give --task text, or leave --generate"),
     ("kveval none.gguf --text a.txt -m sink --isa sse", "'sse' is not one of scalar, avx2, avx512"),
     *((EVAL, {"new.toml": DEFAULTS + runs}, *says) for runs, *says in (
         (f"{A}{B}layers = [1]\n", "new.toml: the runs 'a' and 'b' differ in 'layers'"),
