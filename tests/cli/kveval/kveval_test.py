@@ -164,19 +164,18 @@ def test_chat_templates(folder):
 
 
 def test_tasks_whose_statements_are_nearly_equal(folder):
-    text = ["--text", text_file(folder), "--documents", 1, "--method", "sink", "--layers", "0", "--no-f32"]
-    for task, answers in ("rules,confusable", 1), ("rules", 2):
-        flags = [*text, "--context", CONTEXT, "--task", task, "--questions", answers]
-        for form in [], ["--chat"], ["--question", "inside"]:
-            table = evaluate(*flags, *form, "--budget", "25%")
-            assert [row["task"] for row in table] == task.split(","), table
-            asked = 1 if "inside" in form else answers
-            assert all((row["status"], row["answers"]) == ("ok", str(asked)) for row in table), table
-        small = kveval(*text, "--context", 100, "--task", task, "--questions", 3, "--budget", 9, expect=2)
-        assert "--context 100: is too small for the task, which needs at least " in small, small
-    enough = small.split("at least ")[1].split(";")[0]  # the number is true
-    for context, code in (enough, 0), (int(enough) - 1, 2):
-        kveval(*text, "--context", context, "--task", task, "--questions", 3, "--budget", 9, expect=code)
+    common = ["--text", text_file(folder), "--documents", 1, "--method", "sink", "--budget", 20, "--layers", "0",
+              "--no-f32", "--questions"]
+    for form in [2], [1, "--question", "inside"], [2, "--chat"]:
+        table = evaluate(*common, *form, "--task", "rules,confusable", "--context", CONTEXT)
+        assert [(row["task"], row["status"], row["answers"]) for row in table] == [
+            (task, "ok", str(form[0])) for task in ("rules", "confusable")], table
+    for task in "rules", "confusable":
+        small = kveval(*common, 1, "--task", task, "--context", 60, expect=2)
+        assert "--context 60: is too small for the task, which needs at least " in small, small
+        least = int(small.split("at least ")[1].split(";")[0])   # which is true
+        kveval(*common, 1, "--task", task, "--context", least - 1, expect=2)
+        kveval(*common, 1, "--task", task, "--context", least)
 
 
 def test_models_and_tasks_without_a_chat_form(folder):

@@ -2,6 +2,7 @@
 #include <kvbench/eval/tasks.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <set>
@@ -239,10 +240,9 @@ TEST_CASE("rules: they begin the context, each sign has one, and each answer is 
   for (const auto& [answer, count] : asked) CHECK(std::abs(count - 21) <= 12);
 }
 
-TEST_CASE("confusable: each asked key has three neighbours in one digit, and each key one number") {
+TEST_CASE("confusable: each asked key has a neighbour in each digit, and each key one number") {
   Setup s;
   s.request.context_tokens = 1200;
-  std::set<std::size_t> places;  // at which neighbours differ
   for (s.request.seed = 1; s.request.seed <= 4; ++s.request.seed) {
     for (const TaskDocument& document : s.documents("confusable")) {
       const std::string context = s.context(document), scored = s.scored(document);
@@ -254,18 +254,17 @@ TEST_CASE("confusable: each asked key has three neighbours in one digit, and eac
         const std::string number = s.answer(document, document.spans[i]);
         CHECK(occurrences(context, "The number of box " + asked[i] + " is <" + number + ">.\n") == 1);
         CHECK(occurrences(context, number) == 1);
-        std::vector<std::string> near;
-        std::ranges::copy_if(keys, std::back_inserter(near), [&](const auto& k) { return distance(k, asked[i]) == 1; });
-        REQUIRE(near.size() == 3);
-        for (const std::string& key : near) {
+        std::array<int, 3> near{};  // keys that differ in this digit alone
+        for (const std::string& key : keys) {
+          CHECK(key.size() == 3);
           CHECK(key[0] != '0');
-          places.insert(static_cast<std::size_t>(std::ranges::mismatch(key, asked[i]).in1 - key.begin()));
+          if (distance(key, asked[i]) == 1)
+            ++near.at(static_cast<std::size_t>(std::ranges::mismatch(key, asked[i]).in1 - key.begin()));
         }
-        CHECK(distance(near[0], near[1]) + distance(near[1], near[2]) + distance(near[2], near[0]) == 6);
+        for (const int count : near) CHECK(count >= 1);
       }
     }
   }
-  CHECK(places.size() == 5);
 }
 
 TEST_CASE("rules and confusable: the whole text of a document") {
@@ -286,11 +285,11 @@ TEST_CASE("rules and confusable: the whole text of a document") {
   CHECK(s.scored(rules) == "\nWhen the sign is river, the answer is <north");
   s.request.context_tokens = 196;
   const TaskDocument confusable = s.documents("confusable")[0];
-  CHECK(s.context(confusable) == "stone cloud\n" + line + "The number of box 27160 is <51696>.\n" + line + line + line +
-                                     "The number of box 27560 is <53380>.\n" + line + line + line + line +
-                                     "The number of box 27140 is <21318>.\n" + line + line + line + line +
-                                     "The number of box 27168 is <50009>.\n" + line);
-  CHECK(s.scored(confusable) == "\nThe number of box 27160 is <51696");
+  CHECK(s.context(confusable) == "stone cloud\n" + line + "The number of box 671 is <94169>.\n" + line + line + line +
+                                     line + "The number of box 201 is <75338>.\n" + line + line + line +
+                                     "The number of box 271 is <24856>.\n" + line + line + line +
+                                     "The number of box 272 is <15000>.\n" + line + line + line);
+  CHECK(s.scored(confusable) == "\nThe number of box 271 is <24856");
 }
 
 TEST_CASE("common-words: the answers are the most frequent words, in alphabetic order") {
@@ -382,6 +381,15 @@ TEST_CASE("errors name the field or the file, and the remedy") {
   s.request.haystack.clear();
   for (const char* task : {"common-words", "lines"})
     CHECK_THROWS_WITH_AS(s.documents(task), doctest::Contains("book.txt: has 0 different words"), Error);
+}
+
+TEST_CASE("confusable: a text that contains every key is refused") {
+  Setup s;
+  s.request.context_tokens = 1200;
+  for (int number = 100; number < 1000; ++number) s.request.haystack += std::to_string(number) + "\n";
+  CHECK_THROWS_WITH_AS(s.documents("confusable"),
+                       doctest::Contains("book.txt: contains nearly all numbers or letters that could serve as keys"),
+                       Error);
 }
 
 TEST_CASE("a text of one long line is split at spaces and between characters") {

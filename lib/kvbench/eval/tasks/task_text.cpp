@@ -60,7 +60,7 @@ std::string_view first_line(std::string_view text) {
 }
 
 [[noreturn]] void none_left(const TaskRequest& request) {
-  throw Error("{}: contains nearly all texts of five characters that could serve as keys; give another text",
+  throw Error("{}: contains nearly all numbers or letters that could serve as keys; give another text",
               request.haystack_name);
 }
 
@@ -146,10 +146,10 @@ std::vector<std::string> shuffled_words(const TaskRequest& request, TaskDraws& d
   return out;
 }
 
-std::string FreshTexts::fresh(std::string_view first, std::string_view others) {
+std::string FreshTexts::fresh(std::string_view first, std::string_view others, std::size_t size) {
   for (int attempt = 0; attempt < 1000; ++attempt) {
     std::string text(1, first[draws_->below(first.size())]);
-    while (text.size() < 5) text += others[draws_->below(others.size())];
+    while (text.size() < size) text += others[draws_->below(others.size())];
     if (take(text)) return text;
   }
   none_left(*request_);
@@ -159,7 +159,7 @@ bool FreshTexts::take(const std::string& text) {
   return request_->haystack.find(text) == std::string::npos && used_.insert(text).second;
 }
 
-std::string FreshTexts::number() { return fresh("123456789", "0123456789"); }
+std::string FreshTexts::number(std::size_t digits) { return fresh("123456789", "0123456789", digits); }
 
 std::string FreshTexts::number_beside(const std::string& number, std::size_t place) {
   std::string digits = place == 0 ? "123456789" : "0123456789";
@@ -175,7 +175,7 @@ std::string FreshTexts::number_beside(const std::string& number, std::size_t pla
 
 std::string FreshTexts::variable() {
   constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-  return fresh(letters, letters);
+  return fresh(letters, letters, 5);
 }
 
 }  // namespace kvbench::eval
