@@ -38,9 +38,11 @@ std::span<const TaskInfo> all_tasks() {
       pairs_task(),
       lines_task(),
       multikey_task(),
+      confusable_task(),
       multivalue_task(),
       tracking_task(),
       common_words_task(),
+      rules_task(),
   };
   // clang-format on
   return table;

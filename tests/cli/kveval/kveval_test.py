@@ -163,6 +163,21 @@ def test_chat_templates(folder):
     assert same(evaluate(*arguments, "--chat", model=adds_bos)) == same(chat)
 
 
+def test_tasks_whose_statements_are_nearly_equal(folder):
+    common = ["--text", text_file(folder), "--documents", 1, "--method", "sink", "--budget", 20, "--layers", "0",
+              "--no-f32", "--questions"]
+    for form in [2], [1, "--question", "inside"], [2, "--chat"]:
+        table = evaluate(*common, *form, "--task", "rules,confusable", "--context", CONTEXT)
+        assert [(row["task"], row["status"], row["answers"]) for row in table] == [
+            (task, "ok", str(form[0])) for task in ("rules", "confusable")], table
+    for task in "rules", "confusable":
+        small = kveval(*common, 1, "--task", task, "--context", 60, expect=2)
+        assert "--context 60: is too small for the task, which needs at least " in small, small
+        least = int(small.split("at least ")[1].split(";")[0])   # which is true
+        kveval(*common, 1, "--task", task, "--context", least - 1, expect=2)
+        kveval(*common, 1, "--task", task, "--context", least)
+
+
 def test_models_and_tasks_without_a_chat_form(folder):
     arguments = ["--text", text_file(folder), *SMALL_QUESTIONS, "--method", "sink", "--chat"]
     model, key = pathlib.Path(harness.MODEL).read_bytes(), b"tokenizer.chat_template" + struct.pack("<I", 8)

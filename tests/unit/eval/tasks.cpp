@@ -2,7 +2,9 @@
 #include <kvbench/eval/tasks.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include <doctest/doctest.h>
@@ -43,6 +45,22 @@ int occurrences(const std::string& text, const std::string& part) {
   int count = 0;
   for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
   return count;
+}
+
+/// What stands in the context behind each place at which a part occurs, up to a character.
+std::vector<std::string> behind(const std::string& context, const std::string& part, char end) {
+  std::vector<std::string> out;
+  for (std::size_t at = context.find(part); at != context.npos; at = context.find(part, at + 1)) {
+    const std::size_t begin = at + part.size();
+    out.push_back(context.substr(begin, context.find(end, begin) - begin));
+  }
+  return out;
+}
+
+/// Digits at which two numbers of as many digits differ.
+Index distance(const std::string& a, const std::string& b) {
+  REQUIRE(a.size() == b.size());
+  return std::inner_product(a.begin(), a.end(), b.begin(), Index{0}, std::plus<>(), std::not_equal_to<>());
 }
 
 }  // namespace
@@ -188,6 +206,93 @@ TEST_CASE("tracking: each variable is assigned once, after the one that it copie
   }
 }
 
+TEST_CASE("rules: they begin the context, each sign has one, and each answer is that of equally many") {
+  Setup s;
+  std::map<std::string, Index> asked;
+  for (s.request.seed = 1; s.request.seed <= 8; ++s.request.seed) {
+    s.request.questions = s.request.seed % 2 == 0 ? 4 : 3;
+    for (const TaskDocument& document : s.documents("rules")) {
+      const std::string context = s.context(document), scored = s.scored(document);
+      CHECK(context.starts_with("BOSWhen the sign is "));
+      std::map<std::string, Index> counts;
+      std::set<std::string> signs;
+      for (const std::string& rule : behind(context, "When the sign is ", '.')) {
+        CHECK(signs.insert(rule.substr(0, rule.find(','))).second);
+        ++counts[rule.substr(rule.find('<'))];
+      }
+      CHECK(signs.size() == (s.request.questions == 4 ? 8 : 6));
+      CHECK(counts.size() == 4);
+      for (const auto& [answer, count] : counts) CHECK((count == 2 || (count == 1 && s.request.questions == 3)));
+      const std::size_t last = context.rfind("When the sign is ");
+      CHECK(last < 500);  // behind it only the text, which the question follows
+      std::set<std::string> different;
+      for (const ScoredSpan& span : document.spans) {
+        const std::string answer = s.answer(document, span),
+                          question = behind(scored, "sign is ", '<').at(different.size());
+        CHECK(different.insert(question).second);
+        CHECK(occurrences(context, "When the sign is " + question + "<" + answer + ">.\n") == 1);
+        CHECK(span.depth < 0.2);
+        ++asked[answer];
+      }
+    }
+  }
+  // 84 answers; each of the four is expected 21 times, with a standard deviation below 4.
+  CHECK(asked.size() == 4);
+  for (const auto& [answer, count] : asked) CHECK(std::abs(count - 21) <= 12);
+}
+
+TEST_CASE("confusable: each asked key has a neighbour in each digit, and each key one number") {
+  Setup s;
+  s.request.context_tokens = 1200;
+  for (s.request.seed = 1; s.request.seed <= 4; ++s.request.seed) {
+    for (const TaskDocument& document : s.documents("confusable")) {
+      const std::string context = s.context(document), scored = s.scored(document);
+      const std::vector<std::string> keys = behind(context, "The number of box ", ' '),
+                                     asked = behind(scored, "The number of box ", ' ');
+      CHECK(std::set(keys.begin(), keys.end()).size() == 12);
+      REQUIRE(asked.size() == 3);
+      for (std::size_t i = 0; i < asked.size(); ++i) {
+        const std::string number = s.answer(document, document.spans[i]);
+        CHECK(occurrences(context, "The number of box " + asked[i] + " is <" + number + ">.\n") == 1);
+        CHECK(occurrences(context, number) == 1);
+        std::array<int, 3> near{};  // keys that differ in this digit alone
+        for (const std::string& key : keys) {
+          CHECK(key.size() == 3);
+          CHECK(key[0] != '0');
+          if (distance(key, asked[i]) == 1)
+            ++near.at(static_cast<std::size_t>(std::ranges::mismatch(key, asked[i]).in1 - key.begin()));
+        }
+        for (const int count : near) CHECK(count >= 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("rules and confusable: the whole text of a document") {
+  Setup s;
+  const std::string line = "amber river stone cloud\n";
+  for (int i = 0; i < 64; ++i) s.request.haystack = (i == 0 ? "" : s.request.haystack) + line;
+  s.request.prefix.clear();
+  s.request.documents = s.request.questions = 1;
+  s.request.context_tokens = 146;
+  const TaskDocument rules = s.documents("rules")[0];
+  CHECK(s.context(rules) ==
+        "When the sign is stone, the answer is <east>.\n"
+        "When the sign is amber, the answer is <west>.\n"
+        "When the sign is cloud, the answer is <south>.\n"
+        "When the sign is river, the answer is <north>.\n"
+        "cloud\n" +
+            line + line + line + line + line + line + line + line + line);
+  CHECK(s.scored(rules) == "\nWhen the sign is river, the answer is <north");
+  s.request.context_tokens = 196;
+  const TaskDocument confusable = s.documents("confusable")[0];
+  CHECK(s.context(confusable) == "stone cloud\n" + line + "The number of box 671 is <94169>.\n" + line + line + line +
+                                     line + "The number of box 201 is <75338>.\n" + line + line + line +
+                                     "The number of box 271 is <24856>.\n" + line + line + line +
+                                     "The number of box 272 is <15000>.\n" + line + line + line);
+  CHECK(s.scored(confusable) == "\nThe number of box 271 is <24856");
+}
+
 TEST_CASE("common-words: the answers are the most frequent words, in alphabetic order") {
   const Setup s;
   for (const TaskDocument& document : s.documents("common-words")) {
@@ -211,7 +316,7 @@ TEST_CASE("common-words: the answers are the most frequent words, in alphabetic 
 TEST_CASE("a question inside ends the context with all but its last token") {
   Setup s;
   s.request.question_inside = true;
-  for (const char* task : {"passkey", "multikey", "lines"}) {
+  for (const char* task : {"passkey", "multikey", "confusable", "lines", "rules"}) {
     CAPTURE(task);
     const TaskDocument document = s.documents(task)[0];
     REQUIRE(document.spans.size() == 1);
@@ -290,6 +395,15 @@ TEST_CASE("errors name the field or the file, and the remedy") {
   s.request.haystack.clear();
   for (const char* task : {"common-words", "lines"})
     CHECK_THROWS_WITH_AS(s.documents(task), doctest::Contains("book.txt: has 0 different words"), Error);
+}
+
+TEST_CASE("confusable: a text that contains every key is refused") {
+  Setup s;
+  s.request.context_tokens = 1200;
+  for (int number = 100; number < 1000; ++number) s.request.haystack += std::to_string(number) + "\n";
+  CHECK_THROWS_WITH_AS(s.documents("confusable"),
+                       doctest::Contains("book.txt: contains nearly all numbers or letters that could serve as keys"),
+                       Error);
 }
 
 TEST_CASE("a text of one long line is split at spaces and between characters") {

@@ -11,8 +11,10 @@ TaskInfo passkey_task();
 TaskInfo pairs_task();
 TaskInfo lines_task();
 TaskInfo multikey_task();
+TaskInfo confusable_task();
 TaskInfo multivalue_task();
 TaskInfo tracking_task();
 TaskInfo common_words_task();
+TaskInfo rules_task();
 
 }  // namespace kvbench::eval

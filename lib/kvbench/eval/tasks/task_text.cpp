@@ -59,6 +59,11 @@ std::string_view first_line(std::string_view text) {
       request.haystack_name, have, need, request.documents);
 }
 
+[[noreturn]] void none_left(const TaskRequest& request) {
+  throw Error("{}: contains nearly all numbers or letters that could serve as keys; give another text",
+              request.haystack_name);
+}
+
 }  // namespace
 
 std::string_view excerpt(const TaskRequest& request, Index document) {
@@ -141,21 +146,36 @@ std::vector<std::string> shuffled_words(const TaskRequest& request, TaskDraws& d
   return out;
 }
 
-std::string FreshTexts::fresh(std::string_view first, std::string_view others) {
+std::string FreshTexts::fresh(std::string_view first, std::string_view others, std::size_t size) {
   for (int attempt = 0; attempt < 1000; ++attempt) {
     std::string text(1, first[draws_->below(first.size())]);
-    while (text.size() < 5) text += others[draws_->below(others.size())];
-    if (request_->haystack.find(text) == std::string::npos && used_.insert(text).second) return text;
+    while (text.size() < size) text += others[draws_->below(others.size())];
+    if (take(text)) return text;
   }
-  throw Error("{}: contains nearly all texts of five characters that could serve as keys; give another text",
-              request_->haystack_name);
+  none_left(*request_);
 }
 
-std::string FreshTexts::number() { return fresh("123456789", "0123456789"); }
+bool FreshTexts::take(const std::string& text) {
+  return request_->haystack.find(text) == std::string::npos && used_.insert(text).second;
+}
+
+std::string FreshTexts::number(std::size_t digits) { return fresh("123456789", "0123456789", digits); }
+
+std::string FreshTexts::number_beside(const std::string& number, std::size_t place) {
+  std::string digits = place == 0 ? "123456789" : "0123456789";
+  for (digits.erase(digits.find(number[place]), 1); !digits.empty();) {
+    const std::size_t drawn = draws_->below(digits.size());
+    std::string text = number;
+    text[place] = digits[drawn];
+    if (take(text)) return text;
+    digits.erase(drawn, 1);
+  }
+  none_left(*request_);
+}
 
 std::string FreshTexts::variable() {
   constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-  return fresh(letters, letters);
+  return fresh(letters, letters, 5);
 }
 
 }  // namespace kvbench::eval

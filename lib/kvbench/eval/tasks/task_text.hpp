@@ -54,11 +54,15 @@ std::vector<std::string> shuffled_words(const TaskRequest& request, TaskDraws& d
 class FreshTexts {
  public:
   FreshTexts(const TaskRequest& request, TaskDraws& draws) : request_(&request), draws_(&draws) {}
-  std::string number();    ///< five digits, the first one not 0
+  std::string number(std::size_t digits = 5);  ///< the first digit is not 0
+  /// The number with another digit at a place, from 0.
+  std::string number_beside(const std::string& number, std::size_t place);
   std::string variable();  ///< five capital letters
 
  private:
-  std::string fresh(std::string_view first, std::string_view others);
+  std::string fresh(std::string_view first, std::string_view others, std::size_t size);
+  /// Whether the text is one; it is not from then on.
+  bool take(const std::string& text);
   const TaskRequest* request_;
   TaskDraws* draws_;
   std::set<std::string> used_;
