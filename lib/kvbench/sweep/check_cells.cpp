@@ -14,8 +14,8 @@
 namespace kvbench::sweep {
 namespace {
 
-// More than ten times the largest sweep of docs/planning.md. Products of numbers in a small file must not decide how
-// much memory is allocated.
+// More than ten times a sweep over a model of 70B parameters at a million tokens. Products of numbers in a small file
+// must not decide how much memory is allocated.
 constexpr Index most_count = Index{1} << 31;                // of tokens, layers, heads
 constexpr Index most_group = 1024;                          // query heads per kv head
 constexpr std::size_t most_rows = std::size_t{1} << 28;     // query heads x queries of a sweep
