@@ -212,14 +212,17 @@ std::optional<std::int64_t> least_budget(const Choices& choices, const Solver& s
 /// Throws NothingFits if the solver has no plan for the budget.
 void check_fits(const Damages& damages, const Choices& choices, const Budget& budget, const Solver& solver) {
   if (solver(choices, damages.budget_of(budget.share()))) return;
+  const char* const as_predicted = damages.has_outside() ? ", as far as their damage can be predicted" : "";
   const std::optional<std::int64_t> least = least_budget(choices, solver);
+  if (!least)
+    throw NothingFits(
+        "`menu`: no plan of its configurations is possible{}: some {} can have none of them; add one that it can have, "
+        "such as exact",
+        as_predicted, damages.place());
   throw NothingFits(
-      "`menu`: no plan of its configurations fits in {}{}; {}choose a larger budget, or add a method that keeps fewer "
-      "tokens or bits",
-      budget.text(), damages.has_outside() ? ", as far as their damage can be predicted" : "",
-      least ? fmt::format("the smallest holds {:.4g} %; ",
-                          100 * static_cast<double>(*least) / static_cast<double>(damages.budget_of(1)))
-            : "");
+      "`menu`: no plan of its configurations fits in {}{}; the smallest holds {:.4g} %; choose a larger budget, or add "
+      "a method that keeps fewer tokens or bits",
+      budget.text(), as_predicted, 100 * static_cast<double>(*least) / static_cast<double>(damages.budget_of(1)));
 }
 
 /// Absent if all layers can have no entry within the budget.

@@ -203,6 +203,15 @@ TEST_CASE("no plan has entries of a kind whose predictions fail") {
                         "fits in 19%mem, as far as their damage can be predicted; the smallest holds 20 %"));
 }
 
+TEST_CASE("a larger budget is no remedy where a layer can have nothing") {
+  Damages damages = damages_of({first_layer_matters}, costs);
+  damages.cost = {-1, -1, -1, 20000, 30000, 40000};
+  CHECK(
+      testing::message_of<NothingFits>([&] { allocate::allocate(damages, Budget::parse("30%mem")); }) ==
+      "`menu`: no plan of its configurations is possible: some layer can have none of them; add one that it can have, "
+      "such as exact");
+}
+
 TEST_CASE("documents weigh alike in the damage that plans are computed from") {
   const Damages damages = damages_of({first_layer_matters, times(first_layer_matters, 10)}, costs);
   const std::size_t first[] = {0}, both[] = {0, 1};
