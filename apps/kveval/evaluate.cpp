@@ -175,7 +175,9 @@ void describe(const Options& options, const llama::Model& model, eval::EvalResul
   const auto backend = make_backend(options.how);
   results.model = std::filesystem::path(options.model).filename().string();
   const std::string ids = options.ids.empty() ? "" : std::filesystem::path(options.ids.front()).filename().string();
-  results.text = ids.empty() ? fmt::format("{}", fmt::join(distinct_names(options.texts), ",")) : ids;
+  results.text = ids.empty()               ? fmt::format("{}", fmt::join(distinct_names(options.texts), ","))
+                 : options.ids.size() == 1 ? ids
+                                           : fmt::format("{} and {} more", ids, options.ids.size() - 1);
   results.context_tokens = options.context();
   results.question_inside = options.question_inside;
   results.chat = options.chat;
