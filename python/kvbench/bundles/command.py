@@ -173,7 +173,8 @@ def claim(arguments: list[str] | None) -> int:
     said += f"Rows: {len(rows)} of documents, as registered; {', '.join(builds)}.\n"
     said += f"Test: {asked.metric} of {asked.better} against {asked.worse} at {asked.budget}, paired over documents.\n"
     for row in tests:
-        ends = f"difference {row['diff']} [{row['diff_lo']}, {row['diff_hi']}]" if row["diff_lo"] else "no interval"
+        diff, low, high = (f"{float(row[name] or 'nan'):.3g}" for name in ("diff", "diff_lo", "diff_hi"))
+        ends = f"difference {diff} [{low}, {high}]" if row["diff_lo"] else "no interval"
         said += f"  {row['model']}, {row['text']}, {row['task']}: {ends}, {row['verdict']}"
         said += f" ({row['reason']})\n" if row["reason"] else "\n"
     verdict = claims.verdict(asked, tests)
