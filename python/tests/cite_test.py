@@ -3,11 +3,15 @@
 import csv
 import hashlib
 import json
+import os
 import pathlib
 import re
+import subprocess
+import sys
 
 import bundles_test
 from bundles_test import KEPT, repacked
+from support import PACKAGE
 from kvbench.bundles import command
 
 RECORD = ["model=org/m", "organization=Us", "relationship=third_party"]
@@ -142,3 +146,12 @@ class Cite(bundles_test.BundlesTest):
         self.assertIn("changed after", self.cite("bibtex", path=changed, code=1))
         self.assertIn("no bundle", self.cite("bibtex", path=self.write("x", "x.zip"), code=2))
         self.assertIn("must not replace", self.cite("bibtex", (), "-o", self.out, code=2))
+
+    def test_a_full_disk_behind_standard_output(self):
+        self.evaluated({})
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([sys.executable, "-m", "kvbench.bundles", "cite", self.out, "--as", "bibtex"],
+                                  stdout=full, stderr=subprocess.PIPE, text=True,
+                                  env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("standard output: cannot be written: No space left", done.stderr)

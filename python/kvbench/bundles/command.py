@@ -184,8 +184,12 @@ def claim(arguments: list[str] | None) -> int:
 
 def _print(text: str) -> int:
     require(sys.stdout is not None, "standard output", "is closed.")
-    sys.stdout.write(printable(text))
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(printable(text))
+        sys.stdout.flush()
+    except OSError as failure:
+        raise OSError(f"standard output: cannot be written: {failure.strerror}; free some space, or write to another "
+                      "file.") from None
     return 0
 
 
