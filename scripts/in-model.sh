@@ -25,6 +25,17 @@ measure() {
   if [ "$status" -gt 1 ]; then exit "$status"; fi   # 1: a row failed, and the table says which
 }
 
+# tokens MODEL TEXT...: sets the array ids to the flags --ids of these texts; their token ids are beside them.
+tokens() {
+  local text own
+  ids=()
+  for text in "${@:2}"; do
+    own=${text%.txt}.ids
+    [ -e "$own" ] || build/release/kvdump "$1" --text "$text" --tokens-only -q -o "$own"
+    ids+=(--ids "$own")
+  done
+}
+
 # documents OUT [FIRST]: $each documents of each of five kinds from number FIRST (0) on, of more than $context tokens,
 # without their first lines; texts of Debian packages that scripts/setup installs, of which each kind has five.
 documents() {
