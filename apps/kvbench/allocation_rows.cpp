@@ -246,10 +246,6 @@ std::string layers_text(const std::set<std::int64_t>& layers) {
   return (names.size() == 1 ? "layer " : "layers ") + report::listed_up_to(names);
 }
 
-}  // namespace
-
-namespace {
-
 std::string stream_sentence(const Damages& damages, const MenuNames& names) {
   const auto outside = layers_outside(damages, names);
   if (outside.empty()) return "";

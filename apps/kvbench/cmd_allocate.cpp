@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
+#include <ranges>
 
 #include <kvbench/allocate/allocate.hpp>
 #include <kvbench/allocate/engines.hpp>
@@ -52,8 +53,7 @@ struct AllocateFlags : RunFlags {
     if (only_confirmed && !found.equal)
       throw NothingFits(
           "--only-confirmed: no configuration of the menu can be had in all layers at {}, so there are no equal "
-          "budgets "
-          "to write instead of a plan; leave it out",
+          "budgets to write instead of a plan; leave it out",
           budget.text());
     return found;
   }
@@ -129,15 +129,16 @@ Damages measure_all(const AllocateFlags& o, const std::vector<std::unique_ptr<tr
   return allocate::measure(traces, request, o.by, run_options(o), hooks);
 }
 
-/// The rows of a curve: at each budget of the grid that has a plan.
+/// The rows of a curve: at each budget of the grid that has a plan. A budget below one that has none has none.
 std::vector<AllocationRow> curve_of(const AllocateFlags& o, const Damages& damages, std::span<const Budget> budgets) {
   std::vector<AllocationRow> rows;
-  for (const Budget& budget : allocate::budget_grid(budgets)) {
-    try {
+  const std::vector<Budget> grid = allocate::budget_grid(budgets);
+  try {
+    for (const Budget& budget : std::views::reverse(grid))
       rows.push_back(allocation_row(damages, o.allocate(damages, budget), o.accept()));
-    } catch (const NothingFits&) {
-    }
+  } catch (const NothingFits&) {
   }
+  std::ranges::reverse(rows);
   return rows;
 }
 

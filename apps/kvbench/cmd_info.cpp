@@ -110,13 +110,12 @@ std::string ratios_text(std::span<const replay::ReplayFrame::Prompt> prompts) {
 std::string anchors_text(const trace::TraceInfo& info) {
   std::size_t count = 0;
   std::set<std::string> versions;
-  std::vector<replay::ReplayFrame::Prompt> prompts;
   for (const trace::PromptInfo& prompt : info.prompts) {
     if (!prompt.anchors) continue;
     count += prompt.anchors->list.size();
     versions.insert(or_unknown(prompt.anchors->version));
-    prompts.push_back({.id = prompt.id, .anchors = replay::named_as_rows(*prompt.anchors)});
   }
+  const std::vector<replay::ReplayFrame::Prompt> prompts = replay::anchored_prompts(info);
   if (count == 0) return "";
   return fmt::format("  anchors      {} in {} of {} prompts, measured by kvbench {}{}\n", count, prompts.size(),
                      info.prompts.size(), fmt::join(versions, ", "), ratios_text(prompts));

@@ -300,27 +300,15 @@ void keep(Damages& damages, const std::vector<std::size_t>& entries) {
     }
     table = std::move(out);
   };
+  const auto kept_of_entries = [&](auto& list) {
+    std::remove_reference_t<decltype(list)> out;
+    for (const std::size_t e : entries) out.push_back(std::move(list[e]));
+    list = std::move(out);
+  };
   kept(damages.cost), kept(damages.kept), kept(damages.stream);
-  if (!damages.anchors.empty()) {
-    std::vector<replay::AnchorRatio> anchors;
-    for (const std::size_t e : entries) anchors.push_back(damages.anchors[e]);
-    damages.anchors = std::move(anchors);
-  }
   for (DocumentDamage& document : damages.documents) kept(document.sums);
-  std::vector<MenuEntry> menu;
-  for (const std::size_t e : entries) menu.push_back(damages.menu[e]);
-  damages.menu = std::move(menu);
-}
-
-/// The prompts of traces with the anchors that they have.
-std::vector<replay::ReplayFrame::Prompt> anchored_prompts(std::span<const std::unique_ptr<trace::Reader>> traces) {
-  std::vector<replay::ReplayFrame::Prompt> prompts;
-  for (const auto& reader : traces) {
-    for (const trace::PromptInfo& prompt : reader->info().prompts) {
-      if (prompt.anchors) prompts.push_back({.id = prompt.id, .anchors = replay::named_as_rows(*prompt.anchors)});
-    }
-  }
-  return prompts;
+  kept_of_entries(damages.menu);
+  if (!damages.anchors.empty()) kept_of_entries(damages.anchors);
 }
 
 }  // namespace
@@ -399,7 +387,10 @@ Damages measure(std::span<const std::unique_ptr<trace::Reader>> traces, replay::
     if (damages.stream[i].is_outside()) damages.cost[i] = -1;
     damages.kept[i] /= static_cast<double>(damages.documents.size());
   }
-  correct(damages, anchored_prompts(traces));
+  std::vector<replay::ReplayFrame::Prompt> anchored;
+  for (const auto& reader : traces)
+    std::ranges::move(replay::anchored_prompts(reader->info()), std::back_inserter(anchored));
+  correct(damages, anchored);
   std::vector<std::size_t> entries;
   for (std::size_t e = 0; e < damages.menu.size(); ++e) {
     if (runs(damages, e) && !repeats(damages, e)) entries.push_back(e);

@@ -38,6 +38,14 @@ std::vector<trace::Anchor> named_as_rows(const trace::Anchors& anchors) {
   return out;
 }
 
+std::vector<ReplayFrame::Prompt> anchored_prompts(const trace::TraceInfo& trace) {
+  std::vector<ReplayFrame::Prompt> out;
+  for (const trace::PromptInfo& prompt : trace.prompts) {
+    if (prompt.anchors) out.push_back({.id = prompt.id, .anchors = named_as_rows(*prompt.anchors)});
+  }
+  return out;
+}
+
 AnchorRatio anchor_ratio(std::span<const ReplayFrame::Prompt> prompts, ChangeKind kind) {
   OrderedMap<std::pair<std::string, std::string>, std::pair<double, double>> sums;  // measured and predicted
   for (const ReplayFrame::Prompt& prompt : prompts) {

@@ -23,6 +23,9 @@ ChangeKind kind_of(std::string_view method);
 /// The anchors of a prompt as ReplayFrame::Prompt has them.
 std::vector<trace::Anchor> named_as_rows(const trace::Anchors& anchors);
 
+/// The prompts of a trace that have anchors, with these alone.
+std::vector<ReplayFrame::Prompt> anchored_prompts(const trace::TraceInfo& trace);
+
 /// How measured KL compares with predicted KL in the anchors of one kind.
 struct AnchorRatio {
   std::size_t anchors = 0;  ///< configurations; below 2 nothing is known
