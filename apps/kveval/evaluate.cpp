@@ -171,13 +171,17 @@ eval::EvalSettings settings_of(const Options& options, const llama::Model& model
   return out;  // run_documents() sets the layers
 }
 
+/// What rows call the texts: their names, or of files of ids the first one.
+std::string text_of(const Options& options) {
+  if (options.ids.empty()) return fmt::format("{}", fmt::join(distinct_names(options.texts), ","));
+  const std::string first = std::filesystem::path(options.ids.front()).filename().string();
+  return options.ids.size() == 1 ? first : fmt::format("{} and {} more", first, options.ids.size() - 1);
+}
+
 void describe(const Options& options, const llama::Model& model, eval::EvalResults& results) {
   const auto backend = make_backend(options.how);
   results.model = std::filesystem::path(options.model).filename().string();
-  const std::string ids = options.ids.empty() ? "" : std::filesystem::path(options.ids.front()).filename().string();
-  results.text = ids.empty()               ? fmt::format("{}", fmt::join(distinct_names(options.texts), ","))
-                 : options.ids.size() == 1 ? ids
-                                           : fmt::format("{} and {} more", ids, options.ids.size() - 1);
+  results.text = text_of(options);
   results.context_tokens = options.context();
   results.question_inside = options.question_inside;
   results.chat = options.chat;

@@ -63,6 +63,12 @@ std::vector<std::int64_t> compressible(const std::vector<int>& layers, const rep
   return out;
 }
 
+eval::PassResult skipped(const kvbench::eval::Injection& injection, std::string_view reason) {
+  eval::PassResult pass;
+  pass.injection = injection, pass.status = replay::Status::skipped, pass.reason = reason;
+  return pass;
+}
+
 /// One document: prefilled when its first missing pass is computed.
 class LazyDocument {
  public:
@@ -98,7 +104,8 @@ class LazyDocument {
                                                            .seed = configuration.seed,
                                                            .injection = injection});
     if (!passes_.has(key))
-      passes_.add(key, predicted() > 0 ? started().run(configuration, injection) : ended_at_once(injection));
+      passes_.add(key,
+                  predicted() > 0 ? started().run(configuration, injection) : skipped(injection, eval::ends_at_once));
     return passes_.pass(key, injection, {predicted(), layers_, document_.generate});
   }
 
@@ -107,11 +114,6 @@ class LazyDocument {
   void continue_by(std::vector<int> answer) {
     document_.document.spans = {{1, std::ssize(answer), NAN}};
     document_.document.scored = std::move(answer);
-  }
-  static eval::PassResult ended_at_once(const kvbench::eval::Injection& injection) {
-    eval::PassResult pass;
-    pass.injection = injection, pass.status = replay::Status::skipped, pass.reason = std::string(eval::ends_at_once);
-    return pass;
   }
   std::size_t predicted() const { return document_.document.scored.size() - 1; }
   DocumentRun& started() {
@@ -127,14 +129,13 @@ class LazyDocument {
   std::optional<DocumentRun> run_;
 };
 
-/// Adds passes of a document that is not run.
+/// Adds the passes of a document that is not run.
 void skip(std::size_t document, const std::vector<kvbench::eval::Injection>& injections, std::size_t configurations,
           const std::string& reason, eval::EvalResults& results) {
   for (std::size_t c = 0; c < configurations; ++c) {
     for (const kvbench::eval::Injection& injection : injections) {
-      eval::PassResult& pass = results.passes.emplace_back();
-      pass.configuration = c, pass.document = document, pass.injection = injection;
-      pass.status = replay::Status::skipped, pass.reason = reason;
+      eval::PassResult& pass = results.passes.emplace_back(skipped(injection, reason));
+      pass.configuration = c, pass.document = document;
     }
   }
 }

@@ -69,9 +69,9 @@ struct EvalRecord : replay::RowIdentity, replay::Costs {
 };
 
 /// Rows by length of the context, task, injection, configuration without seed (in order of first appearance), document,
-/// layer. Passes that are
-/// not ok give the row their status: a row over documents has status ok where any document is ok, and its reason names
-/// the number of the others.
+/// layer.
+/// Passes that are not ok give the row their status: a row over documents has status ok where any document is ok, and
+/// its reason names the number of the others.
 std::vector<EvalRecord> summarize(const EvalResults& results, const EvalRows& rows);
 
 }  // namespace kvbench::eval

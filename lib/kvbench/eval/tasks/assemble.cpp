@@ -85,6 +85,11 @@ std::vector<double> spread_depths(const TaskRequest& request, Index document, st
   return depths;
 }
 
+void draw_questions(const TaskRequest& request, TaskDraws& draws, std::vector<Question>& questions) {
+  draws.shuffle(questions);
+  questions.resize(request.question_inside ? 1 : static_cast<std::size_t>(request.questions));
+}
+
 Filler haystack_filler(const TaskRequest& request, Index document, TaskDraws& draws) {
   return [&request, document, &draws](Index count) { return filler_lines(request, document, draws, count); };
 }

@@ -35,6 +35,9 @@ struct Question {
 /// at a place that moves on from document to document.
 std::vector<double> spread_depths(const TaskRequest& request, Index document, std::size_t count, TaskDraws& draws);
 
+/// Keeps those that a document asks, drawn from all: as many as requested, or one inside the context.
+void draw_questions(const TaskRequest& request, TaskDraws& draws, std::vector<Question>& questions);
+
 /// Makes the lines that fill a context, `count` tokens in total.
 using Filler = std::function<std::vector<Tokens>(Index count)>;
 /// Lines of the document's part of the haystack.

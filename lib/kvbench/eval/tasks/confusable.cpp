@@ -41,8 +41,7 @@ TaskDocument make_confusable(const TaskRequest& request, Index document) {
     if (i % (1 + neighbours) == 0)
       questions.push_back({fmt::format("What is the number of box {}?", keys[i]), lead, {{number, ">.", places[i]}}});
   }
-  draws.shuffle(questions);
-  questions.resize(request.question_inside ? 1 : asked);
+  draw_questions(request, draws, questions);
   return assemble(request, haystack_filler(request, document, draws), needles, questions);
 }
 

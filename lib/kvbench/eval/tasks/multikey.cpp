@@ -21,8 +21,7 @@ TaskDocument make_multikey(const TaskRequest& request, Index document) {
     needles.push_back({{lead, number, ">.\n"}, depths[i]});
     questions.push_back({fmt::format("What is the magic number of {}?", keys[i]), lead, {{number, ">.", i}}});
   }
-  draws.shuffle(questions);
-  questions.resize(request.question_inside ? 1 : asked);
+  draw_questions(request, draws, questions);
   return assemble(request, haystack_filler(request, document, draws), needles, questions);
 }
 

@@ -33,8 +33,7 @@ TaskDocument make_rules(const TaskRequest& request, Index document) {
     needles.push_back({{lead, answers[i], ">.\n"}, 0});  // all at the beginning, in this order
     questions.push_back({fmt::format("The sign is {}. What is the answer?", signs[i]), lead, {{answers[i], ">.", i}}});
   }
-  draws.shuffle(questions);
-  questions.resize(request.question_inside ? 1 : asked);
+  draw_questions(request, draws, questions);
   return assemble(request, haystack_filler(request, document, draws), needles, questions);
 }
 

@@ -25,14 +25,16 @@ bool is_of_document(const EvalRow& row) {
          row.injection.mode == eval::Inject::all && !(row.method == "exact" && row.params.empty());
 }
 
+/// Equal for the rows of a document at all lengths.
+std::string document_of(const EvalRow& row) { return row.document + " " + row.scored_sha256; }
+
 /// KL of the rows that compressed the most layers.
 eval::KlByLength kl_by_length(std::span<const EvalRow* const> rows) {
   Index most = 0;
   for (const EvalRow* row : rows) most = std::max(most, row->common_layers());
   eval::KlByLength out;
   for (const EvalRow* row : rows) {
-    if (row->common_layers() == most)
-      out[row->context_tokens][row->document + " " + row->scored_sha256] = kl_of(*row).mean;
+    if (row->common_layers() == most) out[row->context_tokens][document_of(*row)] = kl_of(*row).mean;
   }
   return out;
 }
@@ -40,7 +42,7 @@ eval::KlByLength kl_by_length(std::span<const EvalRow* const> rows) {
 /// Whether a document is there at two lengths.
 bool has_pairs(std::span<const EvalRow* const> rows) {
   std::map<std::string, std::set<Index>> lengths;
-  for (const EvalRow* row : rows) lengths[row->document + " " + row->scored_sha256].insert(row->context_tokens);
+  for (const EvalRow* row : rows) lengths[document_of(*row)].insert(row->context_tokens);
   return std::ranges::any_of(lengths, [](const auto& one) { return one.second.size() > 1; });
 }
 
