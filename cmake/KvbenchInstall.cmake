@@ -42,12 +42,12 @@ endforeach()
 function(install_completion shell folder)
   install_printed(completion ${shell} ${CMAKE_INSTALL_DATADIR}/${folder} ${ARGN})
 endfunction()
-install_completion(bash bash-completion/completions kvbench kvbench-validate kveval kvdump kvbench-bundle
-  kvbench-choose kvbench-cite kvbench-claim kvbench-dump-hf kvbench-verify)
+set(completed kvbench kvbench-validate kveval kvdump kvbench-bundle kvbench-choose kvbench-cite kvbench-claim
+  kvbench-dump-hf kvbench-verify)
+list(TRANSFORM completed APPEND .fish OUTPUT_VARIABLE completed_in_fish)
+install_completion(bash bash-completion/completions ${completed})
 install_completion(zsh zsh/site-functions _kvbench)
-install_completion(fish fish/vendor_completions.d kvbench.fish kvbench-validate.fish kveval.fish
-  kvdump.fish kvbench-bundle.fish kvbench-choose.fish kvbench-cite.fish
-  kvbench-claim.fish kvbench-dump-hf.fish kvbench-verify.fish)
+install_completion(fish fish/vendor_completions.d ${completed_in_fish})
 if(KVBENCH_WITH_CUDA)
   install(TARGETS kvbench_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT programs)
   add_dependencies(kvbench_programs kvbench_cuda)
