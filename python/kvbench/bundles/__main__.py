@@ -7,8 +7,7 @@ import sys
 from .command import bundle_main, cite_main, claim_main, verify_main
 
 if __name__ == "__main__":
-    mains = {"bundle": bundle_main, "verify": verify_main, "cite": cite_main,
-             "claim": claim_main}
+    mains = {"bundle": bundle_main, "verify": verify_main, "cite": cite_main, "claim": claim_main}
     if sys.argv[1:2] and sys.argv[1] in mains:
         sys.exit(mains[sys.argv[1]](sys.argv[2:]))
-    sys.exit("python -m kvbench.bundles bundle|verify|cite|claim ...")
+    sys.exit(f"python -m kvbench.bundles {'|'.join(mains)} ...")

@@ -52,7 +52,7 @@ def read(path: str) -> Claim:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as fault:
         raise Error(f"{path}: is no TOML ({first_line(fault)}).") from None
-    _check(f"{path}", found, {"question": str, "refuted_by": str, "rows": dict, "test": dict})
+    _check(path, found, {"question": str, "refuted_by": str, "rows": dict, "test": dict})
     rows, test = found["rows"], found["test"]
     _check(f"{path}: [test]", test, {name: str for name in ("better", "worse", "budget", "metric")})
     documents = rows.pop("documents", None)
