@@ -20,7 +20,7 @@ cmake --build --preset release --target kvdump kveval kvbench -j "$(nproc)"
 measure() {
   local result=$1 status=0
   if [ -e "$result" ]; then return; fi
-  echo "${0##*/}: $result"
+  echo "${0##*/}: $result" >&2
   build/release/kveval "${@:2}" --per-document --no-times --resume -o "$result" || status=$?
   if [ "$status" -gt 1 ]; then exit "$status"; fi   # 1: a row failed, and the table says which
 }
