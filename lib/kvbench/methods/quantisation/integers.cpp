@@ -11,8 +11,7 @@
 // number (form=vllm-cut): numbers shrink by half a step on average.
 //
 // Parameters: group, form (int8). `int` chooses the bits, of 8, 6, 5, 4, 3 and 2, by the budget; bits sets them, and
-// value_bits sets
-// those of values apart.
+// value_bits sets those of values apart.
 // Complexity: O(n (d + dv)) to encode and to decode. Memory: (bits + 32 / group) / 16 of the cache in 16 bits.
 // Worst-case error of a number: (max - min) / (2 (2^bits - 1)), and the rounding of m and s to f16.
 // Deviations: there is no paper. vLLM's scale is at least 1e-6.
