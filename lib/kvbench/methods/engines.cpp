@@ -78,6 +78,10 @@ const std::vector<Setting>& table() {
     };
     add("fp8", Engine::vllm, "--kv-cache-dtype fp8");
     add("fp8[form=e5m2]", Engine::vllm, "--kv-cache-dtype fp8_e5m2");
+    add("fp8[scale=token-head]", Engine::vllm, "--kv-cache-dtype fp8_per_token_head");
+    add("int8[group=0,form=vllm]", Engine::vllm, "--kv-cache-dtype int8_per_token_head");
+    rows.push_back({"int8[group=0,form=vllm-cut]", Engine::vllm, "--kv-cache-dtype int8_per_token_head",
+                    "versions before #45361 of June 2026", false});
     add("turboquant@vllm", Engine::vllm, "--kv-cache-dtype turboquant_4bit_nc");
     add("turboquant@vllm[preset=fp8/4]", Engine::vllm, "--kv-cache-dtype turboquant_k8v4");
     add("turboquant@vllm[preset=3/4]", Engine::vllm, "--kv-cache-dtype turboquant_k3v4_nc");

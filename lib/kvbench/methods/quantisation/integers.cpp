@@ -4,14 +4,20 @@
 // Each group of consecutive channels of a token stores its minimum m and its step s = (max - m) / (2^bits - 1), both
 // rounded to f16. The code of x is round((x - m) / s), ties to even, clamped to [0, 2^bits - 1], and is decoded to
 // m + code s. A group of equal numbers has s = 0 and is decoded to m.
-// With group=0, a token of a head is one group, as in vLLM's int4_per_token_head (vllm-project/vllm #38854).
+// With group=0, a token of a head is one group.
+// int8[form=vllm] is vLLM's int8_per_token_head (_reshape_cache_per_token_head in
+// vllm/v1/attention/ops/triton_reshape_and_cache_flash.py): s = max |x| / 127 over a token of a head, in fp32; the code
+// is x (1 / s), rounded since vllm-project/vllm #45361 (June 2026). Before, storing a float as int8 cut it to a whole
+// number (form=vllm-cut): numbers shrink by half a step on average.
 //
-// Parameters: group. `int` chooses the bits, of 8, 6, 5, 4, 3 and 2, by the budget; bits sets them, and value_bits sets
-// those of values apart.
+// Parameters: group, form (int8). `int` chooses the bits, of 8, 6, 5, 4, 3 and 2, by the budget; bits sets them, and
+// value_bits sets those of values apart.
 // Complexity: O(n (d + dv)) to encode and to decode. Memory: (bits + 32 / group) / 16 of the cache in 16 bits.
 // Worst-case error of a number: (max - min) / (2 (2^bits - 1)), and the rounding of m and s to f16.
-// Deviations: none; there is no paper.
+// Deviations: there is no paper. vLLM's scale is at least 1e-6.
 #include <array>
+#include <cmath>
+#include <limits>
 
 #include <kvbench/methods/quantisation/group_codec.hpp>
 #include <kvbench/methods/quantisation/methods.hpp>
@@ -28,6 +34,20 @@ struct IntegerParams {
 void fields(ParamVisitor& visitor, IntegerParams& params) {
   visitor.integer("group", params.group, {.min = 0},
                   "channels that share a minimum and a step; 0: the whole head vector");
+}
+
+struct Int8Params : IntegerParams {
+  enum class Form { range, vllm, vllm_cut } form = Form::range;
+};
+void fields(ParamVisitor& visitor, Int8Params& params) {
+  fields(visitor, static_cast<IntegerParams&>(params));
+  visitor.choice(
+      "form", params.form, {"range", "vllm", "vllm-cut"},
+      "minimum and step of a group, or vLLM's int8_per_token_head, now and before #45361, with group=0");
+}
+void check(const Int8Params& params) {
+  if (params.form != Int8Params::Form::range && params.group != 0)
+    throw Error("parameter 'form': vLLM has one scale for a token of a head; give group=0");
 }
 
 struct IntParams : IntegerParams {
@@ -55,12 +75,44 @@ Codecs codecs_of(const HeadPrompt& head, Index bits, Index value_bits, const Int
   return {codec_of(bits, params, head.keys.cols()), codec_of(value_bits, params, head.values.cols())};
 }
 
-template <Index bits>
-std::vector<std::string> fixed_level(const IntegerParams&) {
+/// The integers -128 to 127, and where numbers that are cut to them change from one to the next: a negative one above
+/// it, and a positive one at the next.
+std::shared_ptr<const Codebook> cut_integers() {
+  Codebook book;
+  for (int level = -128; level <= 127; ++level) {
+    const auto number = static_cast<float>(level);
+    if (level > -128) book.midpoints.push_back(level > 0 ? number : std::nextafter(number - 1, 1.0f));
+    book.levels.push_back(number);
+  }
+  return std::make_shared<const Codebook>(std::move(book));
+}
+
+std::shared_ptr<const Codec> vllm_codec(Index columns, bool cut) {
+  static const std::shared_ptr<const Codebook> integers = cut_integers();
+  GroupCodecSettings settings{.format = {.group = std::max<Index>(1, columns),
+                                         .scale = kernels::Scale::largest,
+                                         .peak = 127,
+                                         .quotient = kernels::GroupFormat::Quotient::inverse,
+                                         .stored = kernels::Stored::f32,
+                                         .bits = 8,
+                                         .zero = 128}};
+  if (cut) {
+    settings.format.grid = kernels::Grid::codebook;
+    settings.codebook = integers;
+  }
+  return std::make_shared<GroupCodec>(settings);
+}
+
+template <Index bits, class P>
+std::vector<std::string> fixed_level(const P&) {
   return {name_of_bits(bits)};
 }
-template <Index bits>
-Codecs fixed_codecs(const HeadPrompt& head, const IntegerParams& params, std::size_t, std::uint32_t, Backend&) {
+template <Index bits, class P>
+Codecs fixed_codecs(const HeadPrompt& head, const P& params, std::size_t, std::uint32_t, Backend&) {
+  if constexpr (std::is_same_v<P, Int8Params>) {
+    const bool cut = params.form == P::Form::vllm_cut;
+    if (params.form != P::Form::range) return {vllm_codec(head.keys.cols(), cut), vllm_codec(head.values.cols(), cut)};
+  }
   return codecs_of(head, bits, bits, params);
 }
 
@@ -89,15 +141,14 @@ Index group_rule<IntParams>(const Params& params) {
 
 constexpr const char* paper = "baseline";
 
-template <Index bits>
-MethodInfo fixed_method() {
-  return quantiser<IntegerParams>(
-      {.name = fmt::format("int{}", bits),
-       .paper = paper,
-       .summary = fmt::format("all tokens in integers of {} bits, by groups of channels", bits),
-       .notes = "group=0 is vLLM's int4_per_token_head, at its number of bits.",
-       .one_rule = group_rule<IntegerParams>},
-      fixed_level<bits>, fixed_codecs<bits>, Encodes::each);
+template <Index bits, class P = IntegerParams>
+MethodInfo fixed_method(const char* notes = "") {
+  return quantiser<P>({.name = fmt::format("int{}", bits),
+                       .paper = paper,
+                       .summary = fmt::format("all tokens in integers of {} bits, by groups of channels", bits),
+                       .notes = notes,
+                       .one_rule = group_rule<P>},
+                      fixed_level<bits, P>, fixed_codecs<bits, P>, Encodes::each);
 }
 
 }  // namespace
@@ -110,7 +161,11 @@ MethodInfo int_method() {
                                .one_rule = group_rule<IntParams>},
                               levels_of, codecs_at, Encodes::each);
 }
-MethodInfo int8_method() { return fixed_method<8>(); }
+MethodInfo int8_method() {
+  return fixed_method<8, Int8Params>(
+      "[group=0,form=vllm] is vLLM's int8_per_token_head. Before #45361 (June 2026) it cut numbers instead of rounding "
+      "them: form=vllm-cut.");
+}
 MethodInfo int4_method() { return fixed_method<4>(); }
 MethodInfo int2_method() { return fixed_method<2>(); }
 

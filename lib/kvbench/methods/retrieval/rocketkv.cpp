@@ -210,13 +210,16 @@ class RocketkvCache : public HeadCache {
       }
       if (open[static_cast<std::size_t>(i)] > 0) pages.emplace_back(-ranks.open[static_cast<std::size_t>(i)], closed());
       std::ranges::sort(pages);
-      const Index end = std::ssize(places);
-      places.clear();
+      std::vector<Index> taken(static_cast<std::size_t>(closed() + 1), 0);  // tokens of each page, from its front
+      Index left = budget_;
       for (const auto& [weight, p] : pages) {
-        for (Index j = p * page; j < std::min((p + 1) * page, end) && std::ssize(places) < budget_; ++j)
-          places.push_back(j);
+        taken[static_cast<std::size_t>(p)] = std::min({page, std::ssize(places) - p * page, left});
+        left -= taken[static_cast<std::size_t>(p)];
       }
-      std::ranges::sort(places);
+      places.clear();
+      for (Index p = 0; p <= closed(); ++p) {
+        for (Index j = 0; j < taken[static_cast<std::size_t>(p)]; ++j) places.push_back(p * page + j);
+      }
     }
     return chosen;
   }

@@ -55,6 +55,7 @@ TEST_CASE("codecs that say so encode each row for itself, to the bit, on every b
       found += check_by_row(info, {}, *backend);
       for (const auto& variant : info.variants) found += check_by_row(info, variant, *backend);
     }
+    found += check_by_row(find_method("int8"), {{"group", "0"}, {"form", "vllm-cut"}}, *backend);
     CHECK(found >= 30);
   }
   // Groups over tokens, or rows that wait.

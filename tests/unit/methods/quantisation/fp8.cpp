@@ -94,6 +94,21 @@ TEST_CASE("fp8 keeps the order of numbers and the bound of its error, also of ho
   }
 }
 
+// 127 / 127 = 1 and 254 / 127 = 2.
+TEST_CASE("int8 in vLLM's forms rounds numbers to whole steps of a token, or cuts them") {
+  const auto of_form = [](const char* form) {
+    return key_codecs("int8", {{"group", "0"}, {"form", form}}, {coded_prompt({}, 8)}).front();
+  };
+  const auto rounding = of_form("vllm"), codec = of_form("vllm-cut");
+  CHECK(decoded(*rounding, {127, 1.9f, -1.9f, 63.99f, -0.49f, 1.5f, -2.5f, -127}, 8) ==
+        Floats{127, 2, -2, 64, 0, 2, -2, -127});
+  CHECK(decoded(*rounding, {-254, 253.9f, 3.1f, -3.1f, 4, -4, 0.99f, 0}, 8) == Floats{-254, 254, 4, -4, 4, -4, 0, 0});
+  CHECK(decoded(*codec, {127, 1.9f, -1.9f, 63.99f, -0.99f, 1, -1, -127}, 8) == Floats{127, 1, -1, 63, 0, 1, -1, -127});
+  CHECK(decoded(*codec, {-254, 253.9f, 3, -3, 4, -4, 1.99f, 0}, 8) == Floats{-254, 252, 2, -2, 4, -4, 0, 0});
+  CHECK(bytes_of(codec->footprint(100, 8)) == 100 * 8 + 100 * 4);
+  CHECK_THROWS_WITH(find_method("int8").bind(Settings{{"form", "vllm"}}), doctest::Contains("give group=0"));
+}
+
 TEST_CASE("fp8 stores a byte a number, and its scales in fp32") {
   const std::vector<HeadPrompt> heads(2, coded_prompt(Floats(24, 1.0f), 12));
   const auto bytes = [&](const char* scale, std::size_t head) {
