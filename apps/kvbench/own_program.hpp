@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands that are programs of their own: kveval, which links llama.cpp, kvbench-validate, and
-// kvbench-bundle, kvbench-verify, kvbench-cite and kvbench-claim of the Python package.
+// kvbench-bundle, kvbench-verify, kvbench-cite, kvbench-claim and kvbench-report of the Python package.
 #pragma once
 
 #include <functional>
