@@ -46,22 +46,6 @@ int help() {
   return kveval::parse_options(static_cast<int>(std::ssize(words)), words).exit_code;
 }
 
-/// `--registered CLAIM` among the words: kvbench-claim runs kveval with what the claim registers.
-std::optional<Words> of_claim(Words words) {
-  for (std::size_t w = 0; w < words.size(); ++w) {
-    const std::string name = "--registered", word = words[w];
-    if (word != name && !word.starts_with(name + "=")) continue;
-    const bool apart = word == name;
-    if (apart && w + 1 == words.size()) throw Error("--registered needs a value, the file of a claim");
-    const std::string claim = apart ? words[w + 1] : word.substr(name.size() + 1);
-    words.erase(words.begin() + static_cast<std::ptrdiff_t>(w),
-                words.begin() + static_cast<std::ptrdiff_t>(w + 1 + apart));
-    words.insert(words.begin(), {claim, "--run"});
-    return words;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 Command add_eval(CLI::App& app) {
@@ -74,9 +58,12 @@ Command add_eval(CLI::App& app) {
   const Command eval =
       own_command(flags, {.program = "kveval", .remedy = llama_remedy, .help = help, .answer = answer});
   const Command claim = own_command(flags, {.program = "kvbench-claim", .remedy = package_remedy, .help = help});
-  return {flags, {}, [eval, claim](const Words& words) {
-            const std::optional<Words> registered = of_claim(words);
-            return registered ? claim.start(*registered) : eval.start(words);
+  return {flags, {}, [eval, claim](Words words) {
+            const std::optional<std::string> file = take_claim(words);
+            if (!file) return eval.start(words);
+            if (file->empty()) throw Error("--registered: the value is empty; give the file of a claim");
+            words.insert(words.begin(), {*file, "--run"});
+            return claim.start(words);
           }};
 }
 

@@ -254,13 +254,16 @@ int run(const ReportFlags& given) {
   return done;
 }
 
+bool is_bundle(const std::filesystem::path& path) { return path.string().ends_with(".kvb.zip"); }
+
 /// Whether the words name bundles, a folder of them, or a claim: kvbench-report makes tables of them, and runs this
 /// command with these tables.
-bool are_for_package(const Words& words) {
+bool are_for_package(Words words) {
+  if (const auto claim = take_claim(words)) return !claim->empty();
   return std::ranges::any_of(words, [](const std::string& word) {
     std::error_code none;
-    return word.ends_with(".kvb.zip") || word == "--registered" || word.starts_with("--registered=") ||
-           (std::filesystem::is_directory(word, none) && !word.ends_with(".csv"));
+    const std::filesystem::directory_iterator files(word, none);
+    return is_bundle(word) || std::any_of(begin(files), end(files), is_bundle);
   });
 }
 

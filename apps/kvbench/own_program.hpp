@@ -37,4 +37,8 @@ struct OwnProgram {
 /// beside kvbench, or else the one that PATH finds. Throws Error with the remedy where there is none.
 Command own_command(CLI::App* flags, OwnProgram own);
 
+/// Takes `--registered FILE` out of the words of a command: the file of a claim, "" where no value is given; nullopt
+/// where they lack the flag.
+std::optional<std::string> take_claim(Words& words);
+
 }  // namespace kvbench::app

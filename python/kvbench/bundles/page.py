@@ -165,13 +165,15 @@ def _rows(table: Table, kvbench: str, bundle: str, link: str) -> Iterator[Row]:
             ("kl_predicted", "kl_predicted_lo", "kl_predicted_hi") if row.get("kl_predicted") else \
             ("rel_err_mean", "rel_err_lo", "rel_err_hi")
         ends = [_short(row[end]) for end in (lo, hi)]
+        unsure = [word for word in ("large", "outside") if word in row.get("kl_about", "").split("; ")]
         text = ", ".join(filter(None, [plain(row.get("text") or row.get("trace", "")),
                                        row.get("task") or row["protocol"], f"{row['context_tokens']} tokens"]))
         yield {"method": configuration(row), "model": plain(row["model"]).removesuffix(".gguf"), "text": text,
                "budget": row["budget"], "bytes": row["total_bytes"],
                "bytes/full": _short(str(float(row["total_bytes"]) / float(row["full_bytes"]))),
-               "figure": FIGURES[name], "value": _short(row[name]), "interval": f"[{ends[0]}, {ends[1]}]"
-               if all(ends) else "", "against the lowest": standing(row) if bundle else "",
+               "figure": ", ".join([FIGURES[name], *unsure]), "value": _short(row[name]),
+               "interval": f"[{ends[0]}, {ends[1]}]" if all(ends) else "",
+               "against the lowest": standing(row) if bundle else "",
                "bundle": bundle or "in no bundle", "grey": "" if bundle else "1"}
 
 
