@@ -88,16 +88,23 @@ class Page(bundles_test.BundlesTest):
             table = tables.table_of("e.csv", pathlib.Path(path).read_bytes(), {})
             found = page.Sources(bundles={"b.kvb.zip": bundle.Bundle([table], [], {})})
             one = claims.read(self.claim)
-            (row,) = [page._results(found, KVBENCH, str)[0]]
+            row = page._results(found, KVBENCH)[0]
             self.assertEqual((row["bundle"], row["bytes/full"]), ("b.kvb.zip", "0.41"))
             return page._state(one, found, KVBENCH)
-        self.assertEqual(state().verdict, "holds")
-        self.assertRegex(state().tests[0], r"a.txt, text: difference .*\] from h2o\[rotate=1\], a better")
-        self.assertEqual(state(ratios=(2, 0.5)).verdict, "refuted")
-        self.assertEqual(state(lambda row: row.update(text="c.txt")).verdict, "not measured")
-        found = state(lambda row: row["document"] == "3")
-        self.assertIn("not measured in full: ", found.verdict)
-        self.assertEqual(found.tests, [])
+        verdict, tests = state()
+        self.assertEqual((verdict, len(tests)), ("holds", 2))
+        self.assertRegex(tests[0], r"a.txt, text: difference .*\] from h2o\[rotate=1\], a better")
+        self.assertEqual(state(ratios=(2, 0.5))[0], "refuted")
+        self.assertEqual(state(lambda row: row.update(text="c.txt")), ("not measured", []))
+        self.assertIn("not measured in full: ", state(lambda row: row["document"] == "3")[0])
+
+    def test_rows_of_a_stranger(self):
+        change = {"kl_mean": "much", "total_bytes": "", "full_bytes": "0", "context_tokens": "</table>"}
+        path = self.rows(lambda row: row.update(change))
+        table = tables.table_of("e.csv", pathlib.Path(path).read_bytes(), {})
+        for row in page._rows(table, KVBENCH, "b"):
+            self.assertEqual([row[name] for name in ("bytes", "bytes/full", "value")], ["", "", ""])
+            self.assertEqual(row["against the lowest"], "not tested")
 
     def test_a_claim_against_several(self):
         worse = 'worse = ["h2o[rotate=1]", "tova"]'

@@ -21,8 +21,12 @@ from .claims import Claim
 from .tables import EVAL, Row, Table, table_of
 
 BUNDLE = ".kvb.zip"
-GREY = "Methods, models, texts and bytes. [a, b]: 95 % interval. Grey rows are in no bundle: nobody can verify them, " \
-    "and figures and sentences leave them out."
+ABOUT = {
+    "Registered claims": "A claim is a question, its test, and what would refute it, in a file that was committed "
+                         "before it was measured.",
+    "All results": "Methods, models, texts and bytes. [a, b]: 95 % interval. Grey rows are in no bundle, so that "
+                   "nobody can verify them.",
+    "Bundles": "Each command recomputes cells of a bundle, where its trace, or its model and text, are there."}
 
 
 @dataclass
@@ -89,14 +93,9 @@ def write(found: Sources, output: str, title: str, program: Callable[[str], str]
             given.append(os.path.join(folder, name))
             with open(given[-1], "wb") as file:
                 file.write(table.data)
-        listings = {"Registered claims": (_claims(found, kvbench, link), "A claim is a question, its test, and what "
-                                          "would refute it, in a file that was committed before it was measured."),
-                    "All results": (_results(found, kvbench, link), GREY),
-                    "Bundles": (_bundles(found, link), "Each command recomputes cells of a bundle, where its trace, or "
-                                "its model and text, are there. Links lead to the files.")}
-        for heading, (rows, about) in listings.items():
-            if rows:
-                given.append(_listing(os.path.join(folder, f"{heading}.csv"), heading, about, rows))
+        listings = _claims(found, kvbench, link), _results(found, kvbench), _bundles(found, link)
+        for heading, rows in zip(ABOUT, listings):
+            given += [_listing(folder, heading, rows)] if rows else []
         made = os.path.join(folder, f"page{os.path.splitext(output)[1]}")
         done = subprocess.run([kvbench, "report", *given, f"--output={made}", f"--title={title}"],
                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -106,30 +105,25 @@ def write(found: Sources, output: str, title: str, program: Callable[[str], str]
             write_atomically(output, file.read())
 
 
-def _listing(path: str, heading: str, about: str, rows: list[Row]) -> str:
+def _listing(folder: str, heading: str, rows: list[Row]) -> str:
+    path = os.path.join(folder, f"{heading}.csv")
     with open(path, "w", newline="", encoding="utf-8") as file:
         table = csv.DictWriter(file, [*rows[0], "listing", "about"], lineterminator="\n")
         table.writeheader()
-        table.writerows({**row, "listing": heading, "about": about} for row in rows)
+        table.writerows({**row, "listing": heading, "about": ABOUT[heading]} for row in rows)
     return path
 
 
 def _claims(found: Sources, kvbench: str, link: Callable[[str], str]) -> list[Row]:
     return [{"claim": os.path.basename(claim.path).removesuffix(".toml"), "question": claim.question,
-             "verdict": state.verdict, "tests": "; ".join(state.tests),
+             "verdict": verdict, "tests": "; ".join(tests),
              "registered": "; ".join(claims.registered(claim.path)), "refuted by": claim.refuted_by,
-             "link": link(claim.path), "grey": "" if state.tests else "1"}
-            for claim in found.claims for state in [_state(claim, found, kvbench)]]
+             "link": link(claim.path), "grey": "" if tests else "1"}
+            for claim in found.claims for verdict, tests in [_state(claim, found, kvbench)]]
 
 
-@dataclass(frozen=True)
-class State:
-    verdict: str
-    tests: list[str]
-
-
-def _state(claim: Claim, found: Sources, kvbench: str) -> State:
-    """What the rows of bundles say of a claim: of those tables that have no row which it does not register."""
+def _state(claim: Claim, found: Sources, kvbench: str) -> tuple[str, list[str]]:
+    """What the rows of bundles say of a claim, and the tests: of those tables that have no other rows."""
     rows: list[Row] = []
     for name, table in found.named():
         try:
@@ -137,21 +131,21 @@ def _state(claim: Claim, found: Sources, kvbench: str) -> State:
         except Error:
             continue  # a table about something else
     if not rows:
-        return State("not measured", [])
+        return "not measured", []
     try:
         tests = claims.compared(claim, claims.complete(claim, rows), kvbench)
     except Error as reason:
-        return State(f"not measured in full: {reason}", [])
-    return State(claims.verdict(claim, tests), list(map(claims.test_text, tests)))
+        return f"not measured in full: {reason}", []
+    return claims.verdict(claim, tests), list(map(claims.test_text, tests))
 
 
-def _results(found: Sources, kvbench: str, link: Callable[[str], str]) -> list[Row]:
+def _results(found: Sources, kvbench: str) -> list[Row]:
     return [*(one for path, bundle in found.bundles.items() for table in bundle.tables
-              for one in _rows(table, kvbench, os.path.basename(path), link(path))),
-            *(one for table in found.tables for one in _rows(table, kvbench, "", ""))]
+              for one in _rows(table, kvbench, os.path.basename(path))),
+            *(one for table in found.tables for one in _rows(table, kvbench, ""))]
 
 
-def _rows(table: Table, kvbench: str, bundle: str, link: str) -> Iterator[Row]:
+def _rows(table: Table, kvbench: str, bundle: str) -> Iterator[Row]:
     """Its rows over all layers, texts and documents."""
     of_model = table.kind is EVAL
     standing = _of_eval(table, kvbench) if of_model else _of_replay
@@ -164,14 +158,14 @@ def _rows(table: Table, kvbench: str, bundle: str, link: str) -> Iterator[Row]:
         name, lo, hi = ("kl_mean", "kl_mean_lo", "kl_mean_hi") if of_model else \
             ("kl_predicted", "kl_predicted_lo", "kl_predicted_hi") if row.get("kl_predicted") else \
             ("rel_err_mean", "rel_err_lo", "rel_err_hi")
-        ends = [_short(row[end]) for end in (lo, hi)]
+        ends = [_short(row.get(end, "")) for end in (lo, hi)]
         unsure = [word for word in ("large", "outside") if word in row.get("kl_about", "").split("; ")]
         text = ", ".join(filter(None, [plain(row.get("text") or row.get("trace", "")),
-                                       row.get("task") or row["protocol"], f"{row['context_tokens']} tokens"]))
-        yield {"method": configuration(row), "model": plain(row["model"]).removesuffix(".gguf"), "text": text,
-               "budget": row["budget"], "bytes": row["total_bytes"],
-               "bytes/full": _short(str(float(row["total_bytes"]) / float(row["full_bytes"]))),
-               "figure": ", ".join([FIGURES[name], *unsure]), "value": _short(row[name]),
+                                       row.get("task") or row["protocol"], f"{row.get('context_tokens')} tokens"]))
+        yield {"method": configuration(row), "model": plain(row.get("model", "")).removesuffix(".gguf"), "text": text,
+               "budget": row["budget"], "bytes": row.get("total_bytes", ""),
+               "bytes/full": _short(row.get("total_bytes", ""), row.get("full_bytes", "")),
+               "figure": ", ".join([FIGURES[name], *unsure]), "value": _short(row.get(name, "")),
                "interval": f"[{ends[0]}, {ends[1]}]" if all(ends) else "",
                "against the lowest": standing(row) if bundle else "",
                "bundle": bundle or "in no bundle", "grey": "" if bundle else "1"}
@@ -180,8 +174,12 @@ def _rows(table: Table, kvbench: str, bundle: str, link: str) -> Iterator[Row]:
 FIGURES = {"kl_mean": "KL", "kl_predicted": "predicted KL", "rel_err_mean": "error of attention"}
 
 
-def _short(number: str) -> str:
-    return f"{float(number):.3g}" if number else ""
+def _short(number: str, of: str = "1") -> str:
+    """A number of three digits, or its share; empty if it is none, as rows of a stranger may have it."""
+    try:
+        return f"{float(number) / float(of):.3g}"
+    except (ValueError, ZeroDivisionError):
+        return ""
 
 
 def _told(times: str, lo: str, hi: str, other: str, settled: bool) -> str:
@@ -194,7 +192,8 @@ def _of_replay(row: Row) -> str:
         return "lowest"
     if not row.get("tested_over") or not row.get("ratio_best"):
         return "not tested"
-    return _told(row["ratio_best"], row["ratio_best_lo"], row["ratio_best_hi"], row["best"], row["tied"] != "1")
+    ratio, lo, hi = (row.get(f"ratio_best{end}", "") for end in ("", "_lo", "_hi"))
+    return _told(ratio, lo, hi, row.get("best", ""), row.get("tied") != "1")
 
 
 def _of_eval(table: Table, kvbench: str) -> Callable[[Row], str]:
