@@ -93,7 +93,7 @@ class Page(bundles_test.BundlesTest):
             return page._state(one, found, KVBENCH)
         verdict, tests = state()
         self.assertEqual((verdict, len(tests)), ("holds", 2))
-        self.assertRegex(tests[0], r"a.txt, text: difference .*\] from h2o\[rotate=1\], a better")
+        self.assertRegex(tests[0], r"a.txt, text: snapkv minus h2o\[rotate=1\] -.*\], snapkv is better")
         self.assertEqual(state(ratios=(2, 0.5))[0], "refuted")
         self.assertEqual(state(lambda row: row.update(text="c.txt")), ("not measured", []))
         self.assertIn("not measured in full: ", state(lambda row: row["document"] == "3")[0])

@@ -196,9 +196,11 @@ def verdict(claim: Claim, tests: list[Row]) -> str:
 def test_text(test: Row) -> str:
     """One of these tests, in words."""
     diff, low, high = (f"{float(test[name] or 'nan'):.3g}" for name in ("diff", "diff_lo", "diff_hi"))
-    ends = f"difference {diff} [{low}, {high}]" if test["diff_lo"] else "no interval"
+    ends = f"{diff} [{low}, {high}]" if test["diff_lo"] else "has no interval"
     reason = f" ({test['reason']})" if test["reason"] else ""
-    return f"{test['model']}, {test['text']}, {test['task']}: {ends} from {test['b']}, {test['verdict']}{reason}"
+    verdict = {"a better": f"{test['a']} is better", "b better": f"{test['b']} is better"}.get(
+        test["verdict"], test["verdict"])
+    return f"{test['model']}, {test['text']}, {test['task']}: {test['a']} minus {test['b']} {ends}, {verdict}{reason}"
 
 
 def registered(path: str) -> Iterator[str]:
