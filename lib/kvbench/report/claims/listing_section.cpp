@@ -46,6 +46,7 @@ std::vector<Section> listing_sections(std::span<const CsvTable* const> tables) {
       const auto longest = [&](const CsvRow& row) { return table->text(row, name).size() > 40; };
       columns.back().head.prose = std::ranges::any_of(table->rows, longest);
     }
+    if (columns.empty()) throw Error("{}: has no column to show beside 'listing'", table->file);
     DocTable shown{.title = table->text(table->rows.front(), "about"), .sortable = true, .screen = true};
     shown = filled<CsvRow>(std::move(shown), columns, table->rows);
     for (std::size_t r = 0; r < table->rows.size(); ++r) {
