@@ -4,6 +4,7 @@ is known of claims, all rows in one table, and where they come from."""
 
 import csv
 import os
+import shlex
 import subprocess
 import tempfile
 import urllib.parse
@@ -227,5 +228,5 @@ def _bundles(found: Sources, link: Callable[[str], str]) -> list[Row]:
         rows.append({"bundle": os.path.basename(path), "SHA-256 of the manifest": one.digest,
                      "commit": listed(row["commit"] for row in all_rows), "isa": listed(row["isa"] for row in all_rows),
                      "rows": str(len(all_rows)), "needs": listed(f"{each.kind} {each.name}" for each in one.inputs),
-                     "check it": f"kvbench verify {path}", "link": link(path)})
+                     "check it": f"kvbench verify {shlex.quote(path)}", "link": link(path)})
     return rows
