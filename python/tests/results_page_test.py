@@ -10,6 +10,7 @@ from unittest import mock
 
 import bundles_test
 import claims_test
+import kvbench
 from bundles_test import PROGRAMS
 from kvbench.bundles import bundle, claims, command, page, tables
 from support import KVBENCH, run
@@ -165,6 +166,12 @@ class Page(bundles_test.BundlesTest):
             self.assertEqual(said("eval", *words).stdout.split(), ["kvbench-claim", "c.toml", "--run", "m.gguf", "-q"])
         self.assertIn("--registered: the value is empty", said("eval", "m.gguf", "--registered").stderr)
         self.assertIn("kvbench-report, which is neither beside", said("report", "res", path="/none").stderr)
+
+    def test_python_is_not_replaced_by_the_program(self):
+        folder = self.folder_of_results()
+        for tables, flags in ((folder, {}), ([self.out], {}), (self.path("res/loose.csv"), {"registered": self.claim})):
+            with self.assertRaisesRegex(kvbench.Error, "kvbench-report"):
+                kvbench.report(tables, self.html, **flags)
 
     def test_what_a_claim_measures(self):
         table = self.rows()
