@@ -43,7 +43,7 @@ function(install_completion shell folder)
   install_printed(completion ${shell} ${CMAKE_INSTALL_DATADIR}/${folder} ${ARGN})
 endfunction()
 set(completed kvbench kvbench-validate kveval kvdump kvbench-bundle kvbench-choose kvbench-cite kvbench-claim
-  kvbench-dump-hf kvbench-verify)
+  kvbench-dump-hf kvbench-report kvbench-verify)
 list(TRANSFORM completed APPEND .fish OUTPUT_VARIABLE completed_in_fish)
 install_completion(bash bash-completion/completions ${completed})
 install_completion(zsh zsh/site-functions _kvbench)

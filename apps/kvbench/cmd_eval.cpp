@@ -52,7 +52,19 @@ Command add_eval(CLI::App& app) {
   CLI::App* flags =
       app.add_subcommand("eval", "Measure what methods do to the output of a model: runs kveval with these arguments");
   kveval::declare_flags(*flags);
-  return own_command(flags, {.program = "kveval", .remedy = llama_remedy, .help = help, .answer = answer});
+  flags->add_option("--registered", "Claim file that registers methods, budgets and documents, in place of these flags")
+      ->type_size(1)
+      ->type_name("FILE");
+  const Command eval =
+      own_command(flags, {.program = "kveval", .remedy = llama_remedy, .help = help, .answer = answer});
+  const Command claim = own_command(flags, {.program = "kvbench-claim", .remedy = package_remedy, .help = help});
+  return {flags, {}, [eval, claim](Words words) {
+            const std::optional<std::string> file = take_claim(words);
+            if (!file) return eval.start(words);
+            if (file->empty()) throw Error("--registered: the value is empty; give the file of a claim");
+            words.insert(words.begin(), {*file, "--run"});
+            return claim.start(words);
+          }};
 }
 
 }  // namespace kvbench::app

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 
 #include <fmt/ranges.h>
 
@@ -26,7 +27,7 @@
 
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/output.hpp>
-#include <apps/kvbench/commands.hpp>
+#include <apps/kvbench/own_program.hpp>
 #include <apps/kvbench/rounding_rows.hpp>
 
 namespace kvbench::app {
@@ -253,6 +254,19 @@ int run(const ReportFlags& given) {
   return done;
 }
 
+bool is_bundle(const std::filesystem::path& path) { return path.string().ends_with(".kvb.zip"); }
+
+/// Whether the words name bundles, a folder of them, or a claim: kvbench-report makes tables of them, and runs this
+/// command with these tables.
+bool are_for_package(Words words) {
+  if (const auto claim = take_claim(words)) return !claim->empty();
+  return std::ranges::any_of(words, [](const std::string& word) {
+    std::error_code none;
+    const std::filesystem::directory_iterator files(word, none);
+    return is_bundle(word) || std::any_of(begin(files), end(files), is_bundle);
+  });
+}
+
 }  // namespace
 
 Command add_report(CLI::App& app) {
@@ -262,7 +276,8 @@ Command add_report(CLI::App& app) {
   ReportFlags& o = *options;
   flags
       ->add_option("tables", o.tables,
-                   "CSV files written by replay, sweep (rows, measures or claims), validate and eval")
+                   "CSV files written by replay, sweep (rows, measures or claims), validate and eval; or bundles "
+                   "(.kvb.zip) and folders of them, of which kvbench-report makes one page")
       ->required();
   flags->add_option("-o,--output", o.output,
                     "Output file, written atomically: .html, .md, .tex (the tables, for LaTeX), or .svg or .pdf with "
@@ -297,7 +312,20 @@ Command add_report(CLI::App& app) {
                          figures)
                  .c_str());
   flags->add_option("--title", o.report.title, "Title of the report")->capture_default_str();
-  return {flags, [options] { return run(*options); }};
+  flags
+      ->add_option("--registered",
+                   "Claim file: refuse rows that it does not register, and show its verdict and the "
+                   "date of its commit (docs/bundles.md)")
+      ->type_size(1)
+      ->type_name("FILE");
+  const Command own = own_command(flags, {.program = "kvbench-report", .remedy = package_remedy, .help = [flags] {
+                                            print(flags->help(flags->get_parent()->get_name()));
+                                            return static_cast<int>(done);
+                                          }});
+  return {flags, [options] { return run(*options); },
+          [own](const Words& words) -> std::optional<int> {
+            return are_for_package(words) ? own.start(words) : std::nullopt;
+          }};
 }
 
 }  // namespace kvbench::app

@@ -10,8 +10,9 @@
 namespace kvbench::app {
 
 /// Programs whose flags kvbench does not know, and reads from the page of their help.
-inline constexpr const char* programs_with_help[] = {
-    "kvdump", "kvbench-choose", "kvbench-dump-hf", "kvbench-bundle", "kvbench-verify", "kvbench-cite", "kvbench-claim"};
+inline constexpr const char* programs_with_help[] = {"kvdump",         "kvbench-choose", "kvbench-dump-hf",
+                                                     "kvbench-bundle", "kvbench-verify", "kvbench-cite",
+                                                     "kvbench-claim",  "kvbench-report"};
 
 struct Described {
   std::string name;  ///< "replay", "validate golden"

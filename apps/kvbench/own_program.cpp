@@ -90,6 +90,23 @@ ProgramAnswer ask_program(const std::string& program, const Words& words, int se
   return answer;
 }
 
+std::optional<std::string> take_claim(Words& words) {
+  const std::string flag = "--registered";
+  const auto found =
+      std::ranges::find_if(words, [&](const auto& word) { return word == flag || word.starts_with(flag + "="); });
+  if (found == words.end()) return std::nullopt;
+  if (*found != flag) {
+    std::string file = found->substr(flag.size() + 1);
+    words.erase(found);
+    return file;
+  }
+  const auto value = found + 1;
+  if (value == words.end() || value->starts_with("-")) return "";
+  std::string file = *value;
+  words.erase(found, value + 1);
+  return file;
+}
+
 Command own_command(CLI::App* flags, OwnProgram own) {
   return {.flags = flags, .run = {}, .start = [flags, own = std::move(own)](const Words& words) {
             return start(flags->get_name(), own, words);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands that are programs of their own: kveval, which links llama.cpp, kvbench-validate, and
-// kvbench-bundle, kvbench-verify, kvbench-cite and kvbench-claim of the Python package.
+// kvbench-bundle, kvbench-verify, kvbench-cite, kvbench-claim and kvbench-report of the Python package.
 #pragma once
 
 #include <functional>
@@ -36,5 +36,9 @@ struct OwnProgram {
 /// The command with these flags, which kvbench completes and describes, and does not parse. It becomes the program
 /// beside kvbench, or else the one that PATH finds. Throws Error with the remedy where there is none.
 Command own_command(CLI::App* flags, OwnProgram own);
+
+/// Takes `--registered FILE` out of the words of a command: the file of a claim, "" where no value is given; nullopt
+/// where they lack the flag.
+std::optional<std::string> take_claim(Words& words);
 
 }  // namespace kvbench::app

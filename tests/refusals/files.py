@@ -58,6 +58,10 @@ KINDS = (
     ("kvbench report rows.csv -o x.pdf", "name it with --figure"),
     ("kvbench report rows.csv --figure cost -o x.html", "give -o FILE.svg or -o FILE.pdf"),
     ("kvbench report rows.csv --figure coast -o x.svg", "there is no such figure; the figures are error-by-method/"),
+    ("kvbench report l.csv -o x.html", "l.csv: has no column to show", {"l.csv": "listing,about\na,b\n"}),
+    *(("kvbench report l.csv -o x.html", "l.csv:2: column 'link'", "not a relative path",
+       {"l.csv": f"method,link,listing\nh2o,{link},a\n"})
+      for link in ("javascript:alert(1)", "//there/x", "/etc/passwd", "\\\\there")),
     ("kvbench replay t.h5 other.h5 -m sink --raw x.h5", "--raw", "one trace"),
     ("kvbench sweep both.toml", "-o OUT.csv"),
 )

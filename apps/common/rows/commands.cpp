@@ -52,7 +52,7 @@ int run_words(CLI::App& app, std::span<const Command> commands, const Words& wor
   for (const Command& command : commands) {
     if (!command.start || words.empty() || words.front() != command.flags->get_name()) continue;
     given = words.front();
-    return command.start({words.begin() + 1, words.end()});
+    if (const auto code = command.start({words.begin() + 1, words.end()})) return *code;
   }
   try {
     app.parse(as_parsed(app, words));

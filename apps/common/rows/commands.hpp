@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,8 +19,9 @@ using Words = std::vector<std::string>;
 struct Command {
   CLI::App* flags;
   std::function<int()> run;  ///< returns the exit code
-  /// of a command that is a program of its own: runs it with the words behind the command, which are not parsed here
-  std::function<int(const Words&)> start = {};
+  /// of a command that is a program of its own: runs it with the words behind the command, which are not parsed here;
+  /// nullopt: the words are those of `run`
+  std::function<std::optional<int>(const Words&)> start = {};
 };
 
 /// The paragraph of a help page.

@@ -42,6 +42,7 @@ DocTable provenance_table(std::span<const CsvTable> tables) {
   constexpr const char* names[] = {"replay", "checks", "measures", "claims", "eval"};
   for (const CsvTable& table : tables) {
     const TableKind kind = kind_of(table);
+    if (kind == TableKind::listing) continue;
     const bool checks = kind == TableKind::checks;
     OrderedMap<std::vector<std::string>, std::vector<const CsvRow*>> groups;
     for (const CsvRow& row : table.rows) {
@@ -136,6 +137,7 @@ struct Contents {
 /// The kinds of sections in the order of a page. A kind makes none where there are no rows for it; a section without
 /// blocks is left out.
 constexpr std::vector<Section> (*kinds_of_sections[])(const Contents&) = {
+    [](const Contents& c) { return listing_sections(c.tables.listings); },
     [](const Contents& c) { return claim_sections(c.options.published, c.tables); },
     [](const Contents& c) { return sections_of(c.evaluations); },
     [](const Contents& c) { return predicted_sections(c.replays, c.evaluations); },

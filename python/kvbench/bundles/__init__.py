@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench bundle, verify, cite and claim: results in one file that others recompute in part (docs/bundles.md).
+"""kvbench bundle, verify, cite, claim and report: results in one file that others recompute in part (docs/bundles.md).
 
     archive.py    the ZIP file: written with the same bytes always, read with suspicion
     tables.py     which tables are bundled, what a cell of them is, and the command that computes it alone
@@ -10,4 +10,5 @@
     figures.py    the rows and scores that are cited
     forms.py      BibTeX, and the forms of llama.cpp, Every Eval Ever and Hugging Face
     claims.py     claims that were registered before they were measured
+    page.py       the page of results: bundles, tables and claims as tables of kvbench report
     command.py    the command lines"""

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import itertools
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,13 +27,14 @@ else:
 
 NEEDED = ("model", "text", "task", "context_tokens", "document_seed", "configuration", "budget")
 METRICS = ("kl", "nll", "match", "top1", "tv", "sure_changed", "key_nll")  # of kvbench compare
+KINDS: dict[type, str] = {str: "a text", dict: "a table", list: "a text or a list of texts"}
 VERDICTS = {"a better": "holds", "b better": "refuted"}
 
 
 @dataclass(frozen=True)
 class Claim:
     """`values`: what rows have, by column; `configuration` is METHOD[PARAMETERS]. Every combination is measured, on
-    `documents` documents. The claim is that by the metric `better` changes the output less than `worse`."""
+    `documents` documents. The claim is that by the metric `better` changes the output less than each of `worse`."""
 
     path: str
     sha256: str
@@ -41,7 +43,7 @@ class Claim:
     values: dict[str, list[str]]
     documents: int
     better: str
-    worse: str
+    worse: list[str]
     budget: str
     metric: str
 
@@ -54,7 +56,9 @@ def read(path: str) -> Claim:
         raise Error(f"{path}: is no TOML ({first_line(fault)}).") from None
     _check(path, found, {"question": str, "refuted_by": str, "rows": dict, "test": dict})
     rows, test = found["rows"], found["test"]
-    _check(f"{path}: [test]", test, {name: str for name in ("better", "worse", "budget", "metric")})
+    if isinstance(test.get("worse"), str):
+        test["worse"] = [test["worse"]]
+    _check(f"{path}: [test]", test, {"better": str, "worse": list, "budget": str, "metric": str})
     documents = rows.pop("documents", None)
     require(type(documents) is int and documents > 0, f"{path}: [rows]", "needs documents, their number for each text "
             "and task.")
@@ -69,7 +73,7 @@ def read(path: str) -> Claim:
     claim = Claim(path, hashlib.sha256(text.encode()).hexdigest(), found["question"], found["refuted_by"], values,
                   documents, **test)
     require(claim.metric in METRICS, f"{path}: metric", f"is {claim.metric}.{known_names(claim.metric, METRICS)}")
-    for name, column in ((claim.better, "configuration"), (claim.worse, "configuration"), (claim.budget, "budget")):
+    for name, column in ((claim.budget, "budget"), *((name, "configuration") for name in (claim.better, *claim.worse))):
         require(name in values[column], f"{path}: [test]", f"{name} is no {column} of [rows].")
     return claim
 
@@ -80,22 +84,28 @@ def _check(where: str, found: dict[str, Any], kinds: dict[str, type]) -> None:
         require(name in kinds, where, f"there is no {name}.{known_names(name, kinds)}")
     for name, kind in kinds.items():
         require(isinstance(found.get(name), kind) and found[name], where,
-                f"needs {name}, {'a text' if kind is str else 'a table'}.")
+                f"needs {name}, {KINDS[kind]}.")
 
 
 def rows_for(claim: Claim, paths: list[str]) -> list[Row]:
     """The rows of documents. Raises Error for rows that were not registered, and if some that were are not there."""
-    found: list[Row] = []
-    for path in paths:
-        rows = rows_of(path, EVAL.needed, "a table of kvbench eval, which alone has documents")
-        for number, row in enumerate(rows, 1):
-            for column, registered in claim.values.items():
-                require(column == "configuration" or column in row, path, f"has no column {column}, which is "
-                        "registered.")
-                value = _value(row, column)
-                require(value in registered, f"{path}: row {number}", f"has {column} {value or 'empty'}, and "
-                        f"{claim.path} registers {', '.join(registered)}; report it under another name.")
-        found += rows
+    return complete(claim, [row for path in paths for row in registered_rows(claim, path, rows_of(
+        path, EVAL.needed, "a table of kvbench eval, which alone has documents"))])
+
+
+def registered_rows(claim: Claim, path: str, rows: list[Row]) -> list[Row]:
+    """These rows of a table. Raises Error if one of them was not registered."""
+    for number, row in enumerate(rows, 1):
+        for column, registered in claim.values.items():
+            require(column == "configuration" or column in row, path, f"has no column {column}, which is registered.")
+            value = _value(row, column)
+            require(value in registered, f"{path}: row {number}", f"has {column} {value or 'empty'}, and {claim.path} "
+                    f"registers {', '.join(registered)}; report it under another name.")
+    return rows
+
+
+def complete(claim: Claim, found: list[Row]) -> list[Row]:
+    """The rows of documents among registered ones. Raises Error if some that were registered are not there."""
     require(found, claim.path, "there are no rows.")
     for column in (*EVAL.alike, "inject_layer", "layer"):
         values = sorted({row.get(column, "") for row in found})
@@ -121,8 +131,42 @@ def _value(row: Row, column: str) -> str:
     return configuration(row) if column == "configuration" else plain(row.get(column, ""))
 
 
+# Columns whose values flags of kveval give, and its other flags that decide what is measured.
+FLAGS = {"task": "--task", "context_tokens": "--context", "document_seed": "--document-seed", "budget": "--budget",
+         "configuration": "--method", "protocol": "--protocol", "kv_dtype": "--kv-dtype", "protect": "--protect"}
+OTHER_FLAGS = ("-m", "-b", "--set", "--sweep", "--ids", "--documents", "--per-document", "--per-layer", "--inject")
+
+
+def measured(claim: Claim, words: list[str], program: str) -> int:
+    """Runs kveval with the words and with what is registered, and returns its exit code. Raises Error for words that
+    would measure something else, and if rows of another kind come out."""
+    names = {"--text": "text", "--model": "model"}
+    output = ""
+    for before, word in zip(["", *words], words):
+        flag, is_given, value = word.partition("=")
+        require(flag not in (*FLAGS.values(), *OTHER_FLAGS) and not re.match("-[mb]", word), flag, f"is no choice: "
+                f"{claim.path} registers what is measured; leave it out.")
+        column = names.get(flag if is_given else before) or ("model" if word.endswith(".gguf") else "")
+        name = os.path.basename(value if is_given else word)
+        require(not column or name in claim.values[column], f"{column} {name}", f"is not registered by {claim.path}, "
+                f"which has {', '.join(claim.values.get(column, []))}.")
+        output = value if flag == "--output" and is_given else word if before in ("-o", "--output") else output
+    require(output, claim.path, "name the table with -o FILE.csv.")
+    flags = [f"{flag}={','.join(claim.values[column])}" for column, flag in FLAGS.items() if column in claim.values]
+    code = subprocess.run([program, *words, *flags, f"--documents={claim.documents}", "--per-document"]).returncode
+    if code == 0:
+        registered_rows(claim, output, rows_of(output, EVAL.needed, "a table of kvbench eval"))
+    return code
+
+
 def compared(claim: Claim, rows: list[Row], program: str) -> list[Row]:
-    """What kvbench compare says of the registered pair for each text and setting."""
+    """What kvbench compare says of the registered pairs for each text and setting."""
+    return [row for worse in claim.worse for row in tested(rows, program, f"--a={claim.better}@{claim.budget}",
+                                                           f"--b={worse}@{claim.budget}", f"--metric={claim.metric}")]
+
+
+def tested(rows: list[Row], program: str, *flags: str) -> list[Row]:
+    """What kvbench compare says of rows."""
     with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
         given, written = os.path.join(folder, "rows.csv"), os.path.join(folder, "test.csv")
         with open(given, "w", newline="", encoding="utf-8") as file:
@@ -130,9 +174,8 @@ def compared(claim: Claim, rows: list[Row], program: str) -> list[Row]:
                                    lineterminator="\n")
             table.writeheader()
             table.writerows(rows)
-        done = subprocess.run([program, "compare", given, f"--a={claim.better}@{claim.budget}",
-                               f"--b={claim.worse}@{claim.budget}", f"--metric={claim.metric}", "--format=csv",
-                               f"--output={written}"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        done = subprocess.run([program, "compare", given, *flags, "--format=csv", f"--output={written}"],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
         require(done.returncode in (0, 1) and os.path.exists(written), "kvbench compare",
                 done.stderr.strip().split("\n")[-1].removeprefix("kvbench: ").replace(given, "the rows")
                 or f"exit code {done.returncode}")
@@ -140,14 +183,24 @@ def compared(claim: Claim, rows: list[Row], program: str) -> list[Row]:
 
 
 def verdict(claim: Claim, tests: list[Row]) -> str:
-    """holds: on all texts and settings; refuted: on one of them; else cannot tell."""
-    expected = 1
+    """holds: on all texts and settings, against each of `worse`; refuted: on one of them; else cannot tell."""
+    expected = len(claim.worse)
     for column, values in claim.values.items():
         expected *= 1 if column in ("configuration", "budget") else len(values)
     found = [VERDICTS.get(row["verdict"], "cannot tell") for row in tests]
     if "refuted" in found:
         return "refuted"
     return "holds" if found == ["holds"] * expected else "cannot tell"
+
+
+def test_text(test: Row) -> str:
+    """One of these tests, in words."""
+    diff, low, high = (f"{float(test[name] or 'nan'):.3g}" for name in ("diff", "diff_lo", "diff_hi"))
+    ends = f"{diff} [{low}, {high}]" if test["diff_lo"] else "has no interval"
+    reason = f" ({test['reason']})" if test["reason"] else ""
+    verdict = {"a better": f"{test['a']} is better", "b better": f"{test['b']} is better"}.get(
+        test["verdict"], test["verdict"])
+    return f"{test['model']}, {test['text']}, {test['task']}: {test['a']} minus {test['b']} {ends}, {verdict}{reason}"
 
 
 def registered(path: str) -> Iterator[str]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench-bundle, kvbench-verify, kvbench-cite and kvbench-claim, which the commands of kvbench start."""
+"""kvbench-bundle, kvbench-verify, kvbench-cite, kvbench-claim and kvbench-report, which commands of kvbench start."""
 
 import functools
 import os
@@ -13,7 +13,7 @@ from ..files.access import check_not_input, check_replaceable, write_atomically
 from ..program.arguments import Parser, positive, whole_number
 from ..program.progress import ended, tell
 from . import bundle as bundles
-from . import claims, verify
+from . import claims, page, verify
 from .forms import FORMS, cited
 from .inputs import Places
 from .recompute import DIRTY
@@ -152,17 +152,50 @@ def cite(arguments: list[str] | None) -> int:
     return 0
 
 
-def claim_parser() -> Parser:
+def report_parser() -> Parser:
+    made = Parser(prog="kvbench-report", allow_abbrev=False, description="Make a page of results from bundles: figures "
+                  "and answers, which claims are settled, all rows in one table, and how to verify them.",
+                  epilog="Exit codes: those of kvbench-verify, without 4.")
+    made.add_argument("files", nargs="+", metavar="FILE", help="bundles; tables that are in none, whose rows are grey; "
+                      "folders of both, with claims in their folder claims")
+    made.add_argument("-o", "--output", required=True, metavar="FILE", help="the page: .html or .md")
+    made.add_argument("--title", default="Results", metavar="TEXT", help="title of the page; default: Results")
+    made.add_argument("--registered", metavar="CLAIM.toml", help="refuse rows that this claim does not register, and "
+                      "show its verdict")
+    made.add_argument("--programs", metavar="FOLDER", help=VERSION_HELP)
+    return made
+
+
+def report(arguments: list[str] | None) -> int:
+    given = report_parser().parse_args(arguments)
+    try:
+        found = page.sources(given.files, given.registered)
+    except bundles.Changed as fault:
+        return ended("kvbench-report", verify.DIFFERS, fault)
+    page.write(found, given.output, given.title, _programs(given.programs))
+    return _print("".join(f"{claim.path}: {'; '.join(claims.registered(claim.path))}.\n" for claim in found.claims)
+                  if given.registered else "")
+
+
+def claim_parser(run: bool = False) -> Parser:
     made = Parser(prog="kvbench-claim", allow_abbrev=False, description="Test a claim that a file registers on rows of "
                   "kvbench eval --per-document, and refuse all other rows.",
                   epilog=CODES.format("the claim holds", "it is refuted", "the rows cannot tell"))
     made.add_argument("claim", metavar="CLAIM.toml", help="what was registered (docs/bundles.md)")
-    made.add_argument("tables", nargs="+", metavar="TABLE.csv", help="all rows that it registers, and no others")
+    made.add_argument("tables", nargs="*" if run else "+", metavar="TABLE.csv", help="all rows that it registers, and "
+                      "no others; or --run MODEL.gguf --text FILE -o TABLE.csv, which measures them with kvbench eval")
     made.add_argument("--programs", metavar="FOLDER", help=VERSION_HELP)
     return made
 
 
 def claim(arguments: list[str] | None) -> int:
+    words = sys.argv[1:] if arguments is None else arguments
+    if "--run" in words:  # what is behind it are words of kveval
+        at = words.index("--run")
+        given = claim_parser(run=True).parse_args(words[:at])
+        asked = claims.read(given.claim)
+        tell(f"{given.claim}: " + "; ".join(claims.registered(given.claim)) + ".\n")
+        return claims.measured(asked, words[at + 1:], _programs(given.programs)("kveval"))
     given = claim_parser().parse_args(arguments)
     asked = claims.read(given.claim)
     rows = claims.rows_for(asked, given.tables)
@@ -171,12 +204,9 @@ def claim(arguments: list[str] | None) -> int:
     said = f"Question: {asked.question}\nClaim: {given.claim}, SHA-256 {asked.sha256}\n"
     said += "".join(f"  {sentence}.\n" for sentence in claims.registered(given.claim))
     said += f"Rows: {len(rows)} of documents, as registered; {', '.join(builds)}.\n"
-    said += f"Test: {asked.metric} of {asked.better} against {asked.worse} at {asked.budget}, paired over documents.\n"
-    for row in tests:
-        diff, low, high = (f"{float(row[name] or 'nan'):.3g}" for name in ("diff", "diff_lo", "diff_hi"))
-        ends = f"difference {diff} [{low}, {high}]" if row["diff_lo"] else "no interval"
-        said += f"  {row['model']}, {row['text']}, {row['task']}: {ends}, {row['verdict']}"
-        said += f" ({row['reason']})\n" if row["reason"] else "\n"
+    said += f"Test: {asked.metric} of {asked.better} against {', '.join(asked.worse)} at {asked.budget}, paired over " \
+        "documents.\n"
+    said += "".join(f"  {claims.test_text(test)}\n" for test in tests)
     verdict = claims.verdict(asked, tests)
     _print(f"{said}Refuted by: {asked.refuted_by}\nVerdict: {verdict}.\n")
     return {"holds": 0, "refuted": verify.DIFFERS}.get(verdict, verify.UNCHECKED)
@@ -215,6 +245,10 @@ def verify_main(arguments: list[str] | None = None) -> int:
 
 def cite_main(arguments: list[str] | None = None) -> int:
     return _main("kvbench-cite", cite, arguments)
+
+
+def report_main(arguments: list[str] | None = None) -> int:
+    return _main("kvbench-report", report, arguments)
 
 
 def claim_main(arguments: list[str] | None = None) -> int:

@@ -317,5 +317,11 @@ def report(tables: Any, output: FilePath | None = None, **flags: Any) -> Page | 
     with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
         figure = flags.get("figure") is not None
         path = output or os.path.join(folder, "report.svg" if figure else "report.html")
-        _run("report", _paths(tables, folder, "report()"), flags, os.fspath(path))
+        paths = [os.fspath(each) for each in _paths(tables, folder, "report()")]
+        for each in paths:  # kvbench becomes kvbench-report there, in place of this Python
+            files = os.listdir(each) if os.path.isdir(each) else [each]
+            require(not any(name.endswith(".kvb.zip") for name in files), each, "report() takes tables; the program "
+                    "kvbench-report makes a page of bundles.")
+        require(flags.get("registered") is None, "registered", "report() has no claims; kvbench-report has.")
+        _run("report", paths, flags, os.fspath(path))
         return path if output else Page(read_text(path), figure)

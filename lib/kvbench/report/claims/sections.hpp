@@ -24,6 +24,11 @@ std::vector<Section> check_sections(std::span<const CsvTable* const> tables);
 /// One figure per run, trace and measure.
 std::vector<Section> measure_sections(std::span<const CsvTable* const> tables);
 
+/// Tables that are shown as they are, each under the heading that its column `listing` has: the caption is the column
+/// `about`, the column `grey` says which rows are, and the first cell leads to the path of the column `link`. Throws
+/// Error for links that lead elsewhere, and where no column is left.
+std::vector<Section> listing_sections(std::span<const CsvTable* const> tables);
+
 /// One line per row, then check_findings().
 std::vector<Block> every_check(std::span<const evidence::CheckRow> rows);
 /// The number of rows per verdict of each claim, then check_findings().

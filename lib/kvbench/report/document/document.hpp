@@ -24,7 +24,8 @@ enum class Tone { plain, dim, bad, best, tied };
 struct TableCell {
   std::string text;
   Tone tone = Tone::plain;
-  std::string key;  ///< a number by which a script sorts the column; empty: the text
+  std::string key;        ///< a number by which a script sorts the column; empty: the text
+  std::string link = "";  ///< a relative path that the text of a page leads to; empty: none
   TableCell(std::string t = "", Tone how = Tone::plain, std::string sorted = "")
       : text(std::move(t)), tone(how), key(std::move(sorted)) {}
   TableCell(const char* t) : text(t) {}

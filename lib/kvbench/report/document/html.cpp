@@ -58,15 +58,17 @@ std::string cell_html(const DocTable& table, std::size_t row, std::size_t column
   const std::string key = cell.key.empty() ? "" : fmt::format(" data-v=\"{}\"", escape_xml(cell.key));
   const char* tag = column == 0 ? "th" : "td";
   const char* scope = column > 0 ? "" : span > 1 ? " scope=\"rowgroup\"" : " scope=\"row\"";
+  const std::string text = head.prose ? whole_names(cell.text) : escape_xml(cell.text);
   return fmt::format("<{}{}{}{}>{}</{}>", tag, scope, attributes, key,
-                     head.prose ? whole_names(cell.text) : escape_xml(cell.text), tag);
+                     cell.link.empty() ? text : fmt::format("<a href=\"{}\">{}</a>", escape_xml(cell.link), text), tag);
 }
 
 std::string rows_html(const DocTable& table) {
   std::string out = "<tbody>\n";
   std::vector<std::size_t> covered(table.merged, 0);  // per column: first row that the last merged cell does not span
   for (std::size_t r = 0; r < table.rows.size(); ++r) {
-    out += table.sortable ? fmt::format("<tr data-m=\"{}\">", escape_xml(table.rows[r][0].text)) : "<tr>";
+    const TableCell& first = table.rows[r][0];
+    out += table.sortable && first.link.empty() ? fmt::format("<tr data-m=\"{}\">", escape_xml(first.text)) : "<tr>";
     for (std::size_t c = 0; c < table.rows[r].size(); ++c) {
       std::size_t span = 1;
       if (c < table.merged) {

@@ -37,6 +37,7 @@ void refuse_other(const CsvTable& table) {
 }  // namespace
 
 TableKind kind_of(const CsvTable& table) {
+  if (table.has("listing")) return TableKind::listing;
   if (table.has("claim_verdict")) {
     require_columns(table, claim_columns(), "a sweep of a file with claims");
     return TableKind::claims;

@@ -11,7 +11,7 @@
 
 namespace kvbench::report {
 
-enum class TableKind { replay, checks, measures, claims, evaluations };
+enum class TableKind { replay, checks, measures, claims, evaluations, listing };
 
 /// The kind of a table, from its header. Throws Error with file and column where it is of no kind or lacks a required
 /// column.
@@ -19,9 +19,9 @@ TableKind kind_of(const CsvTable& table);
 
 /// The tables of a report by kind.
 struct ReportTables {
-  std::vector<const CsvTable*> replays, checks, measures, claims, evaluations;
+  std::vector<const CsvTable*> replays, checks, measures, claims, evaluations, listings;
   std::vector<const CsvTable*>& of(TableKind kind) {
-    std::vector<const CsvTable*>* const all[] = {&replays, &checks, &measures, &claims, &evaluations};
+    std::vector<const CsvTable*>* const all[] = {&replays, &checks, &measures, &claims, &evaluations, &listings};
     return *all[static_cast<std::size_t>(kind)];
   }
 };
