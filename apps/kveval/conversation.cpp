@@ -42,8 +42,9 @@ loop::LayerAnswer DocumentRun::answer_held(std::size_t layer, const llama::Layer
     if (!answer.no_tokens.empty()) throw Ended{replay::Status::skipped, answer.no_tokens};
     part.held->keep(layer, answer.held);
   }
-  const double seen = static_cast<double>(part.begin + part.count),
-               given = static_cast<double>(part.held->size() + part.count);
+  const Index appended = part.keeps_decoded ? 0 : part.count;  // what the harness keeps is in no byte
+  const double seen = static_cast<double>(part.begin + appended),
+               given = static_cast<double>(part.held->size() + appended);
   for (replay::ConfigurationResult& head : answer.heads) head.bytes.full *= seen / given;
   return answer;
 }
@@ -93,7 +94,10 @@ void DocumentRun::run_conversation(Pass& pass, const loop::LoopConfiguration& co
   const std::vector<Index>& points = document_.compressed_at;
   replay::ReplayRequest request = machine_.options.request;
   const bool again = machine_.options.compressions.again();
-  if (again && drops_decoded(method)) request.decoded = replay::Decoded::keep;
+  if (again && drops_decoded(method)) {
+    request.decoded = replay::Decoded::keep;
+    pass.note = "it drops tokens at compressions alone; bytes and kept tokens are those of the last one";
+  }
   machine_.context.remove_from(first_);
   machine_.injector.capture().restore(full_layers_);
   pass.logits.clear(), pass.layers.clear();
@@ -107,10 +111,13 @@ void DocumentRun::run_conversation(Pass& pass, const loop::LoopConfiguration& co
       held.hold_all(points[k]);
     }
     const Index observed = held.observed(observation_window);
-    Part part{points[k], count,
+    Part part{points[k],
+              count,
               loop::LayerLoop(describe_part(held, observed, count, sums), request, machine_.options.how,
                               &app::stop_requested()),
-              &held, observed};
+              &held,
+              observed,
+              request.decoded == replay::Decoded::keep};
     loop::LoopConfiguration at = configuration;
     at.budget = budget_of(configuration, points[k], held.size());
     part.loop.start(at);
@@ -124,8 +131,6 @@ void DocumentRun::run_conversation(Pass& pass, const loop::LoopConfiguration& co
     const std::string why = held.advance(count);
     if (!why.empty()) throw Ended{replay::Status::skipped, why};
   }
-  if (request.decoded != machine_.options.request.decoded)
-    pass.result.reason = "it drops tokens at compressions alone, and none between them";
 }
 
 }  // namespace kvbench::kveval

@@ -36,6 +36,7 @@ struct DocumentRun::Part {
   loop::LayerLoop loop;
   HeldContext* held = nullptr;  ///< of a conversation: its context
   Index observed = 0;           ///< queries of the context that methods see
+  bool keeps_decoded = false;   ///< in addition to the method
 
   const std::vector<std::int64_t>& positions() const {
     return loop.document().prompts.front().layers.front().query_positions;
@@ -47,6 +48,7 @@ struct DocumentRun::Pass {
   bool windows = false;  ///< whether the method runs in layers with a sliding window, too
   llama::Sequence sequence = llama::Sequence::prompt;
   PassSummary summary;
+  std::string note;                      ///< on how a conversation was run
   std::vector<int> exact;                ///< layers that stay so, because the method cannot run on them
   std::vector<float> logits;             ///< [m, vocabulary]
   std::vector<llama::LayerPass> layers;  ///< by layer of the model

@@ -89,8 +89,9 @@ class DocumentRun {
   std::vector<std::unique_ptr<Part>> parts_;     ///< that a configuration answers, in order
   std::vector<float> full_logits_;               ///< [m, vocabulary] of the unchanged model
   std::vector<std::vector<float>> full_hidden_;  ///< by layer of the model, [m, width]
-  /// Under the protocol stream, and of conversations: what the unchanged model has. Each configuration begins with it, so that what its
-  /// caches know of tokens that have not come yet (the bytes that they will take) depends on no other configuration.
+  /// Under the protocol stream, and of conversations: what the unchanged model has. Each configuration begins with it,
+  /// so that what its caches know of tokens that have not come yet (the bytes that they will take) depends on no other
+  /// configuration.
   std::vector<llama::LayerCapture> full_layers_;
 };
 

@@ -80,7 +80,8 @@ void HeldContext::add_attention(const std::vector<const llama::LayerCapture*>& c
     const std::size_t layer = i / heads, h = i % heads;
     const llama::LayerCapture& of = *captured[layer];
     const auto group = static_cast<std::size_t>(of.query_heads / of.kv_heads);
-    std::vector<Index> tokens = layers_[layer][h / group];
+    std::vector<Index> tokens = (next_[layer].empty() ? layers_ : next_)[layer][h / group];
+    std::erase_if(tokens, [&](Index token) { return token >= end_; });
     const Index stored = std::ssize(of.query_positions);
     const float* const keys = of.keys.data() + static_cast<Index>(h / group) * of.num_tokens * of.head_dim;
     double* const sums = sums_[layer].data() + static_cast<Index>(h) * of.num_tokens;

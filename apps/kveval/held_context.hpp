@@ -33,8 +33,8 @@ class HeldContext {
   /// A layer's arrays of the held tokens and the next `count`, with the queries of the last `observed` ones and these.
   HeldArrays arrays(std::size_t layer, const llama::LayerCapture& captured, Index observed, Index count) const;
 
-  /// Adds to the mass of each token that of the next `count` queries, in the softmax over the keys of what the cache
-  /// held before and the tokens up to the query.
+  /// Adds to the mass of each token that of the next `count` queries, in the softmax over the keys of the tokens up
+  /// to the query: of the earlier ones those that are still held, as keep() says, or all held ones without it.
   void add_attention(const std::vector<const llama::LayerCapture*>& captured, Index count, std::size_t threads);
 
   /// What the heads of a layer hold after `count` more tokens, in the numbers of arrays(). Layers of which

@@ -211,7 +211,8 @@ VALUES = (
     (f"{TURNS} -b 25%mem", "--budget 25%mem: tokens that follow a compression count in a cost", "such as --budget 25%"),
     (TURNS.replace(" -b 25%", ""), "--budget 25%mem"),
     (f"{TURNS} --protocol stream", "--protocol stream: the cache of a conversation"),
-    *((f"{TURNS} {flags}", "leave --protect and --dense-layers out") for flags in ("--protect 1,0", "--dense-layers 1")),
+    *((f"{TURNS} {flags}", "leave --protect and --dense-layers out")
+      for flags in ("--protect 1,0", "--dense-layers 1")),
     (f"{EVAL} --format table --label snik=Ours", "no row is of 'snik'. Did you mean 'sink'?"),
     (f"{SINK} --label snik=Ours --raw x.h5", "no row is of 'snik'"),
     (f"{CHOOSE} --device cuda", "llama.cpp"),

@@ -23,9 +23,9 @@ struct Turn {
 using Transcript = std::vector<Turn>;
 
 /// One conversation per line, as JSON: {"messages": [{"role": "user", "content": "..."}, ...]}, or the list alone. A
-/// content is a text, or a list of token ids. Roles other than `assistant` are said to the model. Other fields and empty
-/// lines are passed over. Throws Error with file, line and message where a line is no such conversation, a message is
-/// empty, two answers follow each other, the last message is no answer, or there are fewer than two turns.
+/// content is a text, or a list of token ids. Roles other than `assistant` are said to the model. Other fields and
+/// empty lines are passed over. Throws Error with file, line and message where a line is no such conversation, a
+/// message is empty, two answers follow each other, the last message is no answer, or there are fewer than two turns.
 std::vector<Transcript> read_transcripts(std::string_view text, const std::string& path);
 
 /// When a cache is compressed: at the end of the first turn, and then ...
@@ -34,8 +34,8 @@ struct Compressions {
   Index tokens = 0;  ///< When::tokens: between two compressions
   bool from_exact() const { return when == When::anew; }
   bool again() const { return when != When::once; }
-  /// "once": never again. "turn": at the end of every turn, from what the cache holds. "anew": at the end of every turn,
-  /// from the exact cache of all tokens. A number: after so many tokens. Throws Error.
+  /// "once": never again. "turn": at the end of every turn, from what the cache holds. "anew": at the end of every
+  /// turn, from the exact cache of all tokens. A number: after so many tokens. Throws Error.
   static Compressions parse(const std::string& text);
   /// Column `protocol`: "compress turn", "compress 256".
   std::string text() const;

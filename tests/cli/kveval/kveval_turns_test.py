@@ -69,16 +69,22 @@ def compressions(turns, when, inside):
 
 class Conversation(Llama):
     """A cache that is compressed at `points`. `method`: knorm keeps short keys and every later token; sink the first
-    three tokens and the last ones, also while tokens come if it is compressed once. `exact`: by layer the keys and values from which `anew`
-    compresses, and which context tokens have."""
+    three tokens and the last ones, also while tokens come if it is compressed once; h2o the last half of its budget,
+    and of the others the tokens with the most attention from all queries that saw them. `exact`: by layer the keys and
+    values from which `anew` compresses, and which context tokens have."""
 
     def __init__(self, path, points, end, method, exact=None):
         super().__init__(path)
         self.points, self.end, self.method, self.exact, self.seen = points, end, method, exact, []
 
-    def kept(self, candidates, keys, budget):
+    def kept(self, candidates, keys, budget, sums=None):
         if self.method == SINK:
             return candidates if len(candidates) <= budget else candidates[:3] + candidates[3 - budget:]
+        if self.method == "h2o":
+            recent = budget - budget // 2
+            old = numpy.array(candidates[:-recent])
+            heavy = old[numpy.argsort(-sums[old], kind="stable")[:budget // 2]].tolist()
+            return candidates if len(candidates) <= budget else sorted(heavy) + candidates[-recent:]
         norms = numpy.linalg.norm(keys[candidates], axis=-1)
         return sorted(numpy.array(candidates)[numpy.argsort(norms, kind="stable")[:budget]].tolist())
 
@@ -88,12 +94,16 @@ class Conversation(Llama):
         context_k, context_v = self.exact[layer] if self.exact else (k, v)
         group, out = self.heads // self.kv_heads, super().attend(q, k, v)
         for head in range(self.kv_heads):
-            held = list(range(self.points[0]))
+            held, sums = list(range(self.points[0])), numpy.zeros(q.shape[1])
+            for i in held:
+                for g in range(head * group, (head + 1) * group):
+                    weights = numpy.exp(k[head, :i + 1] @ q[g, i] / numpy.sqrt(q.shape[-1]))
+                    sums[:i + 1] += weights / weights.sum()
             for begin, end in zip(self.points, [*self.points[1:], self.end]):
                 if self.exact:
                     held = list(range(begin))
                 budget = min(len(held), math.floor(SHARE * begin + 0.5))
-                held = self.kept(held, context_k[head], budget)
+                held = self.kept(held, context_k[head], budget, sums)
                 for i in range(begin, end):
                     held.append(i)
                     if self.method == SINK and len(self.points) == 1:
@@ -105,6 +115,7 @@ class Conversation(Llama):
                     for g in range(head * group, (head + 1) * group):
                         weights = numpy.exp(keys @ q[g, i] / numpy.sqrt(q.shape[-1]))
                         out[g, i] = weights @ values / weights.sum()
+                        sums[old + own] += weights / weights.sum()
         return out
 
 
@@ -141,6 +152,19 @@ def test_kl_of_each_turn_is_that_of_numpy(folder):
                 mean = sum(number(row, "kl_mean") * number(row, "scored") for row in found)
                 assert abs(number(whole, "kl_mean") - mean / number(whole, "scored")) < 1e-5, whole
     assert len({tuple(kl) for kl in seen.values()}) == len(seen), seen   # every rule is another measurement
+
+
+def test_attention_is_carried_from_one_compression_to_the_next(folder):
+    model, path = model_of(folder), transcripts_file(folder, 1)
+    for when in "turn", "20":
+        table = evaluate("--transcripts", path, "--compress", when, "--method", "h2o", *FLAGS, model=model)
+        found = [number(row, "kl_mean") for row in table if row["document"] == "all" and row["turn"]]
+        expected = reference(model, turns_of(0), when, False, "h2o")
+        assert len(found) == len(expected) and numpy.allclose(found, expected, atol=2e-5), (when, found, expected)
+        for row in table:   # 98 tokens, of which the last answer and question, or chunk, are not counted
+            seen = compressions(turns_of(0), when, False)[0][-1]
+            assert "at compressions alone" in row["reason"] and number(row, "full_bytes") == seen * 2 * 32 * 2, row
+            assert number(row, "kept_tokens") == number(row, "budget_tokens") == math.floor(SHARE * seen + 0.5), row
 
 
 def test_what_rounds_tokens_by_themselves_rounds_them_once(folder):
@@ -180,15 +204,16 @@ def test_what_cannot_be_compressed_again_is_skipped(folder):
 def test_files_that_are_no_conversations_of_this_model_are_refused(folder):
     model = model_of(folder)
     too_long = [[[1] * 200, [2] * 100]] * 2
-    for messages, says in (([[[1], [2]]], "t.jsonl:1: 1 turns"), (turns_of(0) + [[[1], [tiny.VOCAB]]], "500 is not a token"),
+    for messages, says in (([[[1], [2]]], "t.jsonl:1: 1 turns"),
+                           (turns_of(0) + [[[1], [tiny.VOCAB]]], "500 is not a token"),
                            ([[[1], []]] * 2, "t.jsonl:1, message 2: it is empty"),
                            (too_long, "transcript-0 has 600 tokens, and"), ([[[1], "a"]] * 2, "has no tokenizer")):
         (folder / "t.jsonl").write_text(json.dumps(messages_of(messages)))
         refused = kveval("--transcripts", folder / "t.jsonl", "--method", "sink", *FLAGS, model=model, expect=2)
         assert says in refused, (says, refused)
     (folder / "t.jsonl").write_text(json.dumps(messages_of([[[1], [2]]] * 2)))
-    refused = kveval("--transcripts", folder / "t.jsonl", "--method", "sink", "--question", "inside", *FLAGS, model=model,
-                     expect=2)
+    refused = kveval("--transcripts", folder / "t.jsonl", "--method", "sink", "--question", "inside", *FLAGS,
+                     model=model, expect=2)
     assert "transcript-0: the first turn has too few tokens" in refused, refused
 
 

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/eval/results.hpp>
 
 using namespace kvbench;
 using namespace kvbench::eval;
