@@ -28,7 +28,7 @@ const std::map<std::string, eval::Inject> injections = {
 /// Flags from which the options are made.
 struct Lists {
   std::vector<std::string> tasks = {"text"}, contexts = {"4096"};
-  std::string question = "outside";
+  std::string question = "outside", compress = "turn";
   app::RequestFlags request;
   std::uint64_t memory = 0;
   bool list_tasks = false;
@@ -46,6 +46,16 @@ void declare_documents(CLI::App& app, Options& o, Lists& lists) {
   app.add_option("--ids", o.ids,
                  "File of token ids, a document of the task text; repeat for several, instead of --text")
       ->type_name("FILE");
+  app.add_option(
+         "--transcripts", o.transcripts,
+         "File of conversations, one per line as JSON: a list of messages with role and content. Rows per turn, "
+         "and whether the last one is worse than the first (docs/eval.md)")
+      ->type_name("FILE");
+  app.add_option(
+      "--compress", lists.compress,
+      "When the cache of a conversation is compressed after its first turn: once (never again), turn (at the "
+      "end of each, from what it holds), anew (at the end of each, from the exact cache), or the number of "
+      "tokens between two compressions; default: turn");
   app.add_option("--task", lists.tasks, "Tasks, such as text,passkey (--list-tasks describes them); default: text");
   app.add_flag("--list-tasks", lists.list_tasks, "Describe the tasks and exit");
   app.add_option("--documents", o.documents, "Documents per task, of each text")
@@ -182,11 +192,11 @@ void check_effects(const CLI::App& app, const Options& o) {
     refuse_without_effect(app, {"--task", "--documents", "--questions", "--question", "--chat", "--document-seed"},
                           "beside --ids, whose documents are used as they are; it is for the tasks of --text");
   const auto answers = [](const std::string& name) { return eval::find_task(name).exact_match; };
-  if (o.ids.empty() && std::ranges::all_of(o.tasks, answers))
+  if (!o.texts.empty() && std::ranges::all_of(o.tasks, answers))
     refuse_without_effect(app, {"--score"}, "on tasks with questions, whose answers are scored");
-  if (!any_task(o, &eval::TaskInfo::exact_match))
+  if (!any_task(o, &eval::TaskInfo::exact_match) && o.transcripts.empty())
     refuse_without_effect(app, {"--question"}, "without a task that has questions (--list-tasks)");
-  if (!any_task(o, &eval::TaskInfo::several))
+  if (!any_task(o, &eval::TaskInfo::several) && o.transcripts.empty())
     refuse_without_effect(app, {"--questions"}, "without a task that has several questions (--list-tasks)");
   if (o.inject == eval::Inject::none)
     refuse_without_effect(app, {"--inject-scale"}, "with --inject none, which injects nothing");
@@ -196,10 +206,39 @@ void check_effects(const CLI::App& app, const Options& o) {
     app::note_unread_labels(app, "--format table, or give --label to kvbench report");
 }
 
+/// Throws Error where a flag has no meaning for conversations.
+void check_transcripts(const CLI::App& app, const Options& o) {
+  using app::refuse_without_effect;
+  if (o.transcripts.empty()) return refuse_without_effect(app, {"--compress"}, "without --transcripts");
+  refuse_without_effect(app,
+                        {"--task", "--documents", "--questions", "--document-seed", "--context", "--score",
+                         "--generate", "--temperature", "--sample-seed"},
+                        "beside --transcripts, whose answers are scored behind all that was said before");
+}
+
+/// Throws Error where what is to be kept cannot be told from what a cache holds.
+void check_conversation(const Options& o) {
+  if (o.transcripts.empty()) return;
+  if (o.request.protocol == replay::Protocol::stream)
+    throw Error("--protocol stream: the cache of a conversation is compressed at its turns; leave it out");
+  if (o.request.protect_first + o.request.protect_last > 0 || o.request.dense_layers > 0)
+    throw Error(
+        "--transcripts: tokens that the harness keeps would be compressed at the next turn; leave --protect and "
+        "--dense-layers out");
+  if (std::ranges::none_of(o.configurations, limits_conversations))
+    throw Error(
+        "--budget {}: tokens that follow a compression count in a cost, so that a conversation has no limit of it; "
+        "give a share of the tokens that were seen, such as --budget 25%, or a number of tokens",
+        o.configurations.front().budget);
+}
+
 void resolve(const CLI::App& app, Options& o, Lists& lists) {
   if (o.model.empty()) throw Error("no model was given: give the path of a GGUF file");
-  if (o.texts.empty() == o.ids.empty()) throw Error("give --text FILE, or --ids FILE for documents of your own");
-  o.tasks = o.ids.empty() ? app::split_list(lists.tasks, "--task") : std::vector<std::string>{"text"};
+  if (!o.texts.empty() + !o.ids.empty() + !o.transcripts.empty() != 1)
+    throw Error("give --text FILE, --ids FILE for documents of your own, or --transcripts FILE for conversations");
+  o.tasks = o.texts.empty() ? std::vector<std::string>{"text"} : app::split_list(lists.tasks, "--task");
+  check_transcripts(app, o);
+  o.compressions = eval::Compressions::parse(lists.compress);
   check_effects(app, o);
   check_generation(app, o);
   use_lengths(o, lists);
@@ -213,6 +252,8 @@ void resolve(const CLI::App& app, Options& o, Lists& lists) {
     use_flags(app, o);
   else
     use_sweep_file(o, app::split_list(lists.request.given("budgets"), "--budget"));
+  if (!o.transcripts.empty()) o.rows.documents = true;  // by which turns are paired
+  check_conversation(o);
   o.how.memory = static_cast<double>(lists.memory);
   if (!(o.inject_scale >= eval::least_scale && o.inject_scale <= 1))
     throw Error(

@@ -12,6 +12,7 @@
 #include <CLI/CLI.hpp>
 
 #include <kvbench/eval/eval_record.hpp>
+#include <kvbench/eval/transcripts.hpp>
 #include <kvbench/loop/layer_loop.hpp>
 
 #include <apps/common/rows/cells_flags.hpp>
@@ -20,8 +21,10 @@ namespace kvbench::kveval {
 
 struct Options {
   std::string model;
-  std::vector<std::string> texts;  ///< files; each is the haystack of documents of its own
-  std::vector<std::string> ids;    ///< files of token ids, one document each, instead of tasks
+  std::vector<std::string> texts;   ///< files; each is the haystack of documents of its own
+  std::vector<std::string> ids;     ///< files of token ids, one document each, instead of tasks
+  std::string transcripts;          ///< file of conversations, instead of tasks
+  eval::Compressions compressions;  ///< of conversations
   std::vector<std::string> tasks;
   Index documents = 4, score = 256, questions = 4;
   std::vector<Index> contexts;  ///< lengths of the context, ascending; documents are made for the last one
@@ -51,6 +54,12 @@ struct Options {
     return std::ranges::any_of(configurations, [&](const auto& each) { return property(*each.method.info); });
   }
 };
+
+/// Whether the budget says what the cache of a conversation holds after a compression: limits of a cost and bytes count
+/// tokens that follow, but for formats, which hold all tokens.
+inline bool limits_conversations(const loop::LoopConfiguration& one) {
+  return one.method.info->kind == methods::Kind::quantisation || !(one.budget.cost() || one.budget.is_bytes());
+}
 
 struct ParsedOptions {
   std::optional<Options> options;  ///< absent after --help, --version, --list-tasks or bad usage: exit with exit_code

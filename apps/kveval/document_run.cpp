@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <apps/kveval/document_run.hpp>
+#include <apps/kveval/document_pass.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -16,20 +16,9 @@
 
 #include <apps/common/stop_signals.hpp>
 #include <apps/kveval/documents.hpp>
-#include <apps/kveval/pass_summary.hpp>
 #include <apps/llama/passes.hpp>
 
 namespace kvbench::kveval {
-namespace {
-
-constexpr Index observation_window = 128;  // queries of the context that methods see, as in dumps
-
-/// `first`: the first token that is answered.
-std::vector<std::int64_t> stored_positions(Index first, Index tokens) {
-  std::vector<std::int64_t> positions;
-  for (Index p = std::max<Index>(0, first - observation_window); p < tokens; ++p) positions.push_back(p);
-  return positions;
-}
 
 std::vector<int> batches_of(Index tokens) {
   std::vector<int> sizes;
@@ -39,27 +28,11 @@ std::vector<int> batches_of(Index tokens) {
   return sizes;
 }
 
-/// Keeps W_O of the layers, where a method needs it.
-void keep_projections(const Machine& machine, const std::vector<int>& layers) {
-  const llama::ResidualPath& path = machine.injector.capture().residual_path();
-  if (!machine.options.any([](const methods::MethodInfo& method) {
-        return std::ranges::count(method.needs, methods::Part::output_sketch) > 0;
-      }))
-    return;
-  for (const int layer : layers) {
-    if (path.knows(layer) && !machine.projections.contains(layer))
-      machine.projections.emplace(layer, path.weights(layer).projection);
-  }
-}
-
-/// That of a layer; empty where there is none.
 std::span<const float> projection_of(const Machine& machine, int layer) {
   const auto found = machine.projections.find(layer);
   return found == machine.projections.end() ? std::span<const float>() : found->second;
 }
 
-/// The trace that a dump of these tokens would be, with the layers in which methods can run and the queries at these
-/// positions. In place of sketches it has W_O.
 trace::TraceInfo describe(const Machine& machine, const llama::Capture& capture, const std::vector<int>& layers,
                           const std::vector<std::int32_t>& tokens, Index context,
                           const std::vector<std::int64_t>& positions) {
@@ -96,6 +69,34 @@ trace::TraceInfo describe(const Machine& machine, const llama::Capture& capture,
   return info;
 }
 
+std::vector<std::int64_t> positions_from(Index begin, Index count) {
+  std::vector<std::int64_t> positions(static_cast<std::size_t>(count));
+  std::iota(positions.begin(), positions.end(), begin);
+  return positions;
+}
+
+namespace {
+
+/// `first`: the first token that is answered.
+std::vector<std::int64_t> stored_positions(Index first, Index tokens) {
+  std::vector<std::int64_t> positions;
+  for (Index p = std::max<Index>(0, first - observation_window); p < tokens; ++p) positions.push_back(p);
+  return positions;
+}
+
+/// Keeps W_O of the layers, where a method needs it.
+void keep_projections(const Machine& machine, const std::vector<int>& layers) {
+  const llama::ResidualPath& path = machine.injector.capture().residual_path();
+  if (!machine.options.any([](const methods::MethodInfo& method) {
+        return std::ranges::count(method.needs, methods::Part::output_sketch) > 0;
+      }))
+    return;
+  for (const int layer : layers) {
+    if (path.knows(layer) && !machine.projections.contains(layer))
+      machine.projections.emplace(layer, path.weights(layer).projection);
+  }
+}
+
 /// The rows of each head at the positions `wanted`, all of which are among those `at` which it has a row.
 std::vector<float> rows_at(const std::vector<float>& array, Index heads, const std::vector<std::int64_t>& at,
                            const std::vector<std::int64_t>& wanted) {
@@ -110,40 +111,7 @@ std::vector<float> rows_at(const std::vector<float>& array, Index heads, const s
   return out;
 }
 
-std::vector<std::int64_t> positions_from(Index begin, Index count) {
-  std::vector<std::int64_t> positions(static_cast<std::size_t>(count));
-  std::iota(positions.begin(), positions.end(), begin);
-  return positions;
-}
-
-/// Ends the pass of a configuration.
-struct Ended {
-  replay::Status status;
-  std::string reason;
-};
-/// A layer stays exact, for which llama.cpp needs the prompt.
-struct NeedsPrompt {};
-
 }  // namespace
-
-struct DocumentRun::Part {
-  Index begin, count;  ///< of its tokens
-  loop::LayerLoop loop;
-
-  const std::vector<std::int64_t>& positions() const {
-    return loop.document().prompts.front().layers.front().query_positions;
-  }
-};
-
-struct DocumentRun::Pass {
-  eval::PassResult result;
-  bool windows = false;  ///< whether the method runs in layers with a sliding window, too
-  llama::Sequence sequence = llama::Sequence::prompt;
-  PassSummary summary;
-  std::vector<int> exact;                ///< layers that stay so, because the method cannot run on them
-  std::vector<float> logits;             ///< [m, vocabulary]
-  std::vector<llama::LayerPass> layers;  ///< by layer of the model
-};
 
 std::vector<eval::ShortScore> score_short_context(const Machine& machine, const eval::TaskDocument& document) {
   std::vector<std::int32_t> tokens = short_context(document, std::max<Index>(2, std::ssize(document.context) / 10));
@@ -206,12 +174,18 @@ DocumentRun::DocumentRun(const Machine& machine, const eval::TaskDocument& docum
   capture.start_prompt(std::ssize(tokens_), stored_positions(first_, std::ssize(tokens_)), begin_);
   llama::run_batches(machine_.context, capture, tokens_, batches_of(begin_), [](int) {});
 
-  machine_.injector.begin(begin_, static_cast<int>(count_), nullptr);
-  decode(tokens_, begin_, count_, llama::Sequence::prompt);
-  for (llama::LayerPass& pass : machine_.injector.end()) full_hidden_.push_back(std::move(pass.hidden));
+  full_hidden_.resize(static_cast<std::size_t>(machine_.model.num_layers()));
+  Index next = begin_;
+  for (const int size : batches_of(count_)) {
+    machine_.injector.begin(next, size, nullptr);
+    decode(tokens_, next, size, llama::Sequence::prompt);
+    next += size;
+    const std::vector<llama::LayerPass> passes = machine_.injector.end();
+    for (std::size_t l = 0; l < passes.size(); ++l)
+      std::ranges::copy(passes[l].hidden, std::back_inserter(full_hidden_[l]));
+    std::ranges::copy(machine_.context.logits(), std::back_inserter(full_logits_));
+  }
   capture.require_same_shapes();
-  const auto logits = machine_.context.logits();
-  full_logits_.assign(logits.begin(), logits.end());
   for (int layer = 0; layer < machine_.model.num_layers(); ++layer) {
     const llama::LayerCapture* captured = capture.layer(layer);
     if (captured == nullptr || captured->parameters.softcap != 0) continue;
@@ -221,11 +195,11 @@ DocumentRun::DocumentRun(const Machine& machine, const eval::TaskDocument& docum
   if (layers_.empty()) {
     throw Error("{}: every layer caps its logits, and methods do not run there", machine_.model.path());
   }
-  for (int layer = 0; streams() && layer < machine_.model.num_layers(); ++layer) {
+  for (int layer = 0; keeps_full() && layer < machine_.model.num_layers(); ++layer) {
     if (const llama::LayerCapture* captured = capture.layer(layer)) full_layers_.push_back(*captured);
   }
   keep_projections(machine_, layers_);
-  if (!streams()) add_part(begin_, count_, stored_positions(first_, std::ssize(tokens_)));
+  if (!streams() && !is_conversation()) add_part(begin_, count_, stored_positions(first_, std::ssize(tokens_)));
 }
 
 DocumentRun::~DocumentRun() = default;
@@ -274,14 +248,16 @@ llama::Replacement DocumentRun::replace(const llama::LayerCapture& captured, Pas
   if (!answers(captured.layer, pass)) return {};
   const auto index = static_cast<std::size_t>(std::ranges::lower_bound(layers_, captured.layer) - layers_.begin());
   const bool speculated = part.loop.document().prompts.front().layers[index].speculated_queries;
-  const bool all = part.positions() == captured.query_positions;
+  const bool all = part.held != nullptr || part.positions() == captured.query_positions;
   const auto queries =
       all ? std::vector<float>()
           : rows_at(captured.queries, captured.query_heads, captured.query_positions, part.positions());
   loop::LayerAnswer answer =
-      part.loop.answer(index, {captured.keys, captured.values, all ? captured.queries : queries,
-                               speculated ? std::span(captured.speculated) : std::span<const float>(),
-                               captured.column_sums, projection_of(machine_, captured.layer)});
+      part.held != nullptr
+          ? answer_held(index, captured, part)
+          : part.loop.answer(index, {captured.keys, captured.values, all ? captured.queries : queries,
+                                     speculated ? std::span(captured.speculated) : std::span<const float>(),
+                                     captured.column_sums, projection_of(machine_, captured.layer)});
   if (answer.status == replay::Status::skipped) {  // the layer stays exact
     if (pass.sequence == llama::Sequence::scored && !streams()) throw NeedsPrompt();
     pass.summary.skip(captured.layer, answer.reason);
@@ -290,7 +266,8 @@ llama::Replacement DocumentRun::replace(const llama::LayerCapture& captured, Pas
   }
   if (answer.status != replay::Status::ok)
     throw Ended{answer.status, fmt::format("layer {}: {}", captured.layer, answer.reason)};
-  const std::vector<std::int64_t> answered(std::ranges::lower_bound(part.positions(), first_), part.positions().end());
+  std::vector<std::int64_t> answered(std::ranges::lower_bound(part.positions(), first_), part.positions().end());
+  if (part.held != nullptr) answered = positions_from(part.begin, part.count);
   pass.summary.add(captured.layer, answer, std::ssize(answered), std::min(part.count, std::ssize(answered)));
   const std::vector<std::int64_t> wanted = positions_from(begin, count);
   return {rows_at(answer.outputs, captured.query_heads, answered, wanted),
@@ -340,17 +317,19 @@ eval::PassResult DocumentRun::run(const loop::LoopConfiguration& configuration, 
   }
   if (streams()) stream_parts(configuration.method.info->observes);
   for (const auto& part : parts_) part->loop.start(configuration);
+  const auto run_all = [&] { is_conversation() ? run_conversation(pass, configuration) : run_pass(pass); };
   try {
     try {
       if (streams()) machine_.injector.capture().restore(full_layers_);
       pass.sequence = every_layer || streams() ? llama::Sequence::scored : llama::Sequence::prompt;
-      run_pass(pass);
+      run_all();
     } catch (const NeedsPrompt&) {
       pass.sequence = llama::Sequence::prompt;
-      run_pass(pass);
+      run_all();
     }
     pass.summary.finish(machine_.model.num_layers(), pass.result);
     if (pass.result.status == replay::Status::ok) {
+      pass.result.reason += (pass.result.reason.empty() || pass.note.empty() ? "" : "; ") + pass.note;
       score(pass.logits, pass.result);
       add_errors(pass.layers, pass.result);
       if (machine_.options.generation.tokens > 0) add_answer(configuration, pass);

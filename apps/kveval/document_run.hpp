@@ -15,6 +15,8 @@
 
 namespace kvbench::kveval {
 
+class HeldContext;
+
 /// W_O of layers by their numbers, [query_heads * dv, width]: of those that a method needs it of and of which it is
 /// known, from the first document on.
 using Projections = std::map<int, std::vector<float>>;
@@ -55,6 +57,8 @@ class DocumentRun {
   class FreeRun;
   struct Part;  ///< tokens that pass together, and the loop that answers them
   bool streams() const { return first_ == 0; }
+  bool is_conversation() const { return document_.first_turn > 0; }
+  bool keeps_full() const { return streams() || is_conversation(); }
   void add_part(Index begin, Index count, const std::vector<std::int64_t>& positions);
   void stream_parts(bool every_query);
   bool answers(int layer, const Pass& pass) const;
@@ -66,6 +70,12 @@ class DocumentRun {
   std::vector<int> answer(const loop::LoopConfiguration& configuration, const Pass& scored);
   void add_answer(const loop::LoopConfiguration& configuration, Pass& pass);
   void run_pass(Pass& pass);
+  // Of conversations: run_pass(), part by part between two compressions.
+  void run_conversation(Pass& pass, const loop::LoopConfiguration& configuration);
+  loop::LayerAnswer answer_held(std::size_t layer, const llama::LayerCapture& captured, Part& part);
+  trace::TraceInfo describe_part(const HeldContext& held, Index observed, Index count, bool sums) const;
+  std::vector<const llama::LayerCapture*> captured() const;  ///< by index of layers_
+  void read_exactly(const Pass& pass, Index end);
   void pass_tokens(Pass& pass, Part& part, Index begin, Index count);
   void score(std::span<const float> logits, eval::PassResult& result) const;
   void add_errors(const std::vector<llama::LayerPass>& passes, eval::PassResult& result) const;
@@ -79,8 +89,9 @@ class DocumentRun {
   std::vector<std::unique_ptr<Part>> parts_;     ///< that a configuration answers, in order
   std::vector<float> full_logits_;               ///< [m, vocabulary] of the unchanged model
   std::vector<std::vector<float>> full_hidden_;  ///< by layer of the model, [m, width]
-  /// Under the protocol stream: what the unchanged model has. Each configuration begins with it, so that what its
-  /// caches know of tokens that have not come yet (the bytes that they will take) depends on no other configuration.
+  /// Under the protocol stream, and of conversations: what the unchanged model has. Each configuration begins with it,
+  /// so that what its caches know of tokens that have not come yet (the bytes that they will take) depends on no other
+  /// configuration.
   std::vector<llama::LayerCapture> full_layers_;
 };
 

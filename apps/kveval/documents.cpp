@@ -32,6 +32,68 @@ eval::TaskDocument from_ids(const Options& options, const std::string& path, con
           .spans = {{1, options.score, NAN}}};
 }
 
+/// What stands around the messages of a conversation.
+struct Surroundings {
+  std::vector<int> before, after, between;
+};
+
+Surroundings surroundings_of(const Options& options, const llama::Model& model) {
+  const std::vector<std::int32_t> prefix = model.has_tokenizer() ? model.prefix() : std::vector<std::int32_t>();
+  if (!options.chat) return {prefix, {}, {}};
+  const llama::ChatTexts texts = llama::chat_texts(model);
+  Surroundings out{model.tokenize_controls(texts.before), model.tokenize_controls(texts.after),
+                   model.tokenize_controls(texts.between)};
+  if (!prefix.empty() && (out.before.empty() || out.before.front() != prefix.front()))
+    out.before.insert(out.before.begin(), prefix.begin(), prefix.end());
+  return out;
+}
+
+void add_content(const eval::Content& content, const Options& options, const llama::Model& model,
+                 std::vector<int>& tokens) {
+  if (!content.text.empty()) {
+    if (!model.has_tokenizer())
+      throw Error("{}: {} has no tokenizer; give lists of token ids as contents", options.transcripts, model.path());
+    const std::vector<int> ids = model.tokenize_piece(content.text + (options.chat ? "" : "\n"));
+    tokens.insert(tokens.end(), ids.begin(), ids.end());
+  }
+  for (const int id : content.ids) {
+    if (id >= model.vocabulary_size())
+      throw Error("{}: {} is not a token id of this model; ids are whole numbers from 0 to {}", options.transcripts, id,
+                  model.vocabulary_size() - 1);
+    tokens.push_back(id);
+  }
+}
+
+/// Sets documents, and the tokens of the longest one.
+void add_conversations(const Options& options, const llama::Model& model, eval::EvalResults& results) {
+  const auto [before, after, between] = surroundings_of(options, model);
+  for (const eval::Transcript& transcript :
+       eval::read_transcripts(llama::read_text(options.transcripts), options.transcripts)) {
+    const std::string name = fmt::format("transcript-{}", results.documents.size());
+    std::vector<eval::TurnTokens> turns;
+    for (const eval::Turn& turn : transcript) {
+      if (options.chat && turn.asked.size() > 1)
+        throw Error(
+            "{}: {}: two messages before one answer, which the chat template would not put together; leave "
+            "--chat out",
+            options.transcripts, name);
+      eval::TurnTokens& tokens = turns.emplace_back();
+      if (turns.size() > 1) tokens.asked = between;
+      for (const eval::Content& asked : turn.asked) add_content(asked, options, model, tokens.asked);
+      tokens.asked.insert(tokens.asked.end(), after.begin(), after.end());
+      add_content(turn.answer, options, model, tokens.answer);
+    }
+    eval::TaskDocument document =
+        transcript_document(name, before, turns, options.compressions, options.question_inside);
+    const Index tokens = std::ssize(document.context) + std::ssize(document.scored);
+    if (tokens > model.training_context())
+      throw Error("{}: {} has {} tokens, and {} was trained on {}; leave its last turns out", options.transcripts, name,
+                  tokens, model.path(), model.training_context());
+    results.context_tokens = std::max(results.context_tokens, tokens);
+    results.documents.push_back({.task = 0, .document = std::move(document)});
+  }
+}
+
 void use_chat(const llama::Model& model, eval::TaskRequest& request) {
   const llama::ChatTexts texts = llama::chat_texts(model);
   const auto tokenize = [&model](const std::string& text) { return model.tokenize_controls(text); };
@@ -89,6 +151,10 @@ std::string beyond_training(const Options& options, const llama::Model& model, c
 }
 
 void make_documents(const Options& options, const llama::Model& model, eval::EvalResults& results) {
+  if (!options.transcripts.empty()) {
+    results.tasks.push_back(&eval::find_task("text"));
+    return add_conversations(options, model, results);
+  }
   const Index shortest = options.contexts.front();
   if (options.generation.tokens == 0 && shortest + options.score > model.training_context()) {
     throw Error("--context {} and --score {}: {} was trained on {} tokens; give at most that number in total", shortest,

@@ -18,6 +18,7 @@
 #include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/eval/answer.hpp>
 #include <kvbench/report/eval/length.hpp>
+#include <kvbench/report/eval/turns.hpp>
 #include <kvbench/report/read/labels.hpp>
 #include <kvbench/store/key.hpp>
 
@@ -52,15 +53,18 @@ std::vector<int> captured_layers(const Options& options, const llama::Model& mod
 /// Bytes of weights, caches, captured arrays and logits. Throws Error where they exceed the memory that the run may
 /// take.
 void check_memory(const Options& options, const llama::Model& model, Index tokens) {
+  const bool conversations = !options.transcripts.empty();
   const double allowed = options.how.memory > 0 ? options.how.memory : replay::default_memory();
   const double weights = static_cast<double>(std::filesystem::file_size(model.path()));
   const double head = std::stod(model.metadata("{arch}.attention.key_length").value_or("128"));
-  double rows = 3.0 * model.num_kv_heads() * 2;              // of a token: llama.cpp's caches, and what is captured
-  if (options.request.protocol == replay::Protocol::stream)  // all queries and outputs, and a second capture
+  double rows = 3.0 * model.num_kv_heads() * 2;  // of a token: llama.cpp's caches, and what is captured
+  if (options.request.protocol == replay::Protocol::stream ||
+      conversations)  // all queries and outputs, and a second capture
     rows += 2.0 * model.num_kv_heads() + 2 * 2.0 * model.num_query_heads();
   const double arrays = model.num_layers() * rows * head * static_cast<double>(tokens) * sizeof(float);
-  const double logits = 3.0 * static_cast<double>(std::max(options.score, eval::most_scored_tokens)) *
-                        model.vocabulary_size() * sizeof(float);
+  const double logits =
+      3.0 * static_cast<double>(std::max(conversations ? tokens : options.score, eval::most_scored_tokens)) *
+      model.vocabulary_size() * sizeof(float);
   const double need = weights + arrays + logits;
   if (need <= allowed) return;
   throw Error(
@@ -84,7 +88,8 @@ struct RowsOfDocuments {
       : records(labelled(options, summarize(results, eval::EvalRows{.documents = true}))) {
     for (const eval::EvalRecord& record : records) {
       all.push_back(&record);
-      if (record.context_tokens == options.context()) longest.push_back(&record);
+      if (record.turn > 0) continue;
+      if (record.context_tokens == results.length_of(results.documents.back())) longest.push_back(&record);
     }
   }
 };
@@ -99,6 +104,9 @@ std::vector<report::Block> tables_of(const Options& options, const std::vector<e
   const bool lengths = options.contexts.size() > 1;
   std::vector<report::Block> blocks;
   append_filled(blocks, report::AnswerBlock{"", report::growth_answers(report::growths_of(rows.all))});
+  const auto turns = report::turns_of(rows.all);
+  append_filled(blocks, report::AnswerBlock{"", report::turn_answers(turns)});
+  append_filled(blocks, report::turn_table(turns));
   blocks.emplace_back(
       report::AnswerBlock{lengths ? fmt::format("{} tokens of context", options.context()) : "", answers_of(rows)});
   blocks.emplace_back(report::overall_table(labelled(options, records)));
@@ -110,6 +118,7 @@ std::vector<report::Block> brief(const Options& options, const std::vector<eval:
                                  const RowsOfDocuments& rows) {
   const std::string rest = "--format table";
   const auto growths = report::growths_of(rows.all);
+  if (const auto turns = report::turns_of(rows.all); !turns.empty()) return report::brief_turns(turns, rest);
   if (!growths.empty()) return report::brief_growth(growths, rest);
   return report::brief_evaluation(answers_of(rows), labelled(options, records), rest);
 }
@@ -139,6 +148,7 @@ void check_paths(const Options& options) {
   std::vector<NamedFile> inputs{{"the model", options.model}, {"the sweep file", options.sweep}};
   for (const std::string& text : options.texts) inputs.push_back({"the text", text});
   for (const std::string& ids : options.ids) inputs.push_back({"the file of token ids", ids});
+  inputs.push_back({"the file of conversations", options.transcripts});
   for (const auto& [method, budget, seed] : options.configurations)
     std::ranges::move(store::files_of_method(*method.info, method.params.text()), std::back_inserter(inputs));
   check_distinct(std::vector<NamedFile>{{"-o", options.output},
@@ -167,12 +177,14 @@ eval::EvalSettings settings_of(const Options& options, const llama::Model& model
   out.model_layers = model.num_layers();
   out.weights = model.is_f32() ? "f32" : "file";
   out.generate = options.generation.text();
-  if (options.ids.empty()) out.document_seed = options.document_seed;
+  if (!options.texts.empty()) out.document_seed = options.document_seed;
+  if (!options.transcripts.empty()) out.protocol = options.compressions.text();
   return out;  // run_documents() sets the layers
 }
 
 /// What rows call the texts: their names, or of files of ids the first one.
 std::string text_of(const Options& options) {
+  if (!options.transcripts.empty()) return std::filesystem::path(options.transcripts).filename().string();
   if (options.ids.empty()) return fmt::format("{}", fmt::join(distinct_names(options.texts), ","));
   const std::string first = std::filesystem::path(options.ids.front()).filename().string();
   return options.ids.size() == 1 ? first : fmt::format("{} and {} more", first, options.ids.size() - 1);
@@ -182,7 +194,7 @@ void describe(const Options& options, const llama::Model& model, eval::EvalResul
   const auto backend = make_backend(options.how);
   results.model = std::filesystem::path(options.model).filename().string();
   results.text = text_of(options);
-  results.context_tokens = options.context();
+  if (options.transcripts.empty()) results.context_tokens = options.context();
   results.question_inside = options.question_inside;
   results.chat = options.chat;
   results.settings = settings_of(options, model);

@@ -35,7 +35,8 @@ eval::DocumentInputs inputs_of(const Machine& machine, const std::vector<int>& l
           .protocol = results.settings.protocol,
           .generate = results.settings.generate,
           .context = document.context,
-          .scored = options.generation.tokens > 0 ? std::vector<int>() : document.scored};
+          .scored = options.generation.tokens > 0 ? std::vector<int>() : document.scored,
+          .compressed_at = document.compressed_at};
 }
 
 /// The inputs of the methods of all configurations. They hold digests of the files that methods read, which
@@ -82,11 +83,11 @@ class LazyDocument {
     if (!passes.has(key_)) {
       eval::EvaluatedDocument known;
       if (document.generate > 0) continue_by(known.answer = own_answer(machine, document.document.context));
-      if (predicted() > 0) known.without_distant = score_short_context(machine, document.document);
+      if (predicted() > 0 && has_short()) known.without_distant = score_short_context(machine, document.document);
       known.layers = started().layers(), known.windowed = started().windowed();
       passes.add(key_, std::move(known));
     }
-    eval::EvaluatedDocument known = passes.document(key_, {predicted(), layers, document.generate});
+    eval::EvaluatedDocument known = passes.document(key_, {predicted(), layers, document.generate, has_short()});
     if (document.generate > 0) continue_by(std::move(known.answer));
     document.without_distant = std::move(known.without_distant);
     layers_ = known.layers, common_ = common_layers(known);
@@ -115,6 +116,7 @@ class LazyDocument {
     document_.document.spans = {{1, std::ssize(answer), NAN}};
     document_.document.scored = std::move(answer);
   }
+  bool has_short() const { return document_.document.first_turn == 0; }  // conversations are not shortened
   std::size_t predicted() const { return document_.document.scored.size() - 1; }
   DocumentRun& started() {
     if (!run_) run_.emplace(machine_, document_.document);

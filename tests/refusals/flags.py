@@ -7,6 +7,7 @@ VALIDATE = "kvbench validate --synthetic --claim subgen.lemma2"
 MUTANTS = "kvbench validate --mutants"
 SHARD = "kvbench sweep s.toml --shard 1/2 --cells x.cells"
 EVAL, EVAL_IDS = "kveval none.gguf --text a.txt -m sink", "kveval none.gguf --ids a.ids -m sink"
+TURNS = "kveval none.gguf --transcripts t.jsonl -m sink -b 25%"
 CHOOSE = "kvbench-choose --model model.gguf --text a.txt -o out"
 PROBES = "kvbench allocate probes.h5 --menu"
 INFO = "kvbench info t.h5"
@@ -205,6 +206,13 @@ VALUES = (
     (f"{EVAL} --generate 8 --inject none", "leave --inject and --inject-scale out"),
     (f"{EVAL} --generate 8 --inject-scale 0.5", "leave --inject and --inject-scale out"),
     (f"{EVAL} --generate 8 --task text,passkey", "give --task text"),
+    (f"{EVAL} --transcripts t.jsonl", "give --text FILE, --ids FILE for documents of your own, or --transcripts FILE"),
+    (f"{TURNS} --compress often", "give once, turn, anew, or the number of tokens"),
+    (f"{TURNS}mem", "--budget 25%mem: tokens that follow a compression count in a cost", "such as --budget 25%"),
+    (TURNS.replace(" -b 25%", ""), "--budget 25%mem"),
+    (f"{TURNS} --protocol stream", "--protocol stream: the cache of a conversation"),
+    *((f"{TURNS} {flags}", "leave --protect and --dense-layers out")
+      for flags in ("--protect 1,0", "--dense-layers 1")),
     (f"{EVAL} --format table --label snik=Ours", "no row is of 'snik'. Did you mean 'sink'?"),
     (f"{SINK} --label snik=Ours --raw x.h5", "no row is of 'snik'"),
     (f"{CHOOSE} --device cuda", "llama.cpp"),
@@ -310,6 +318,10 @@ NO_EFFECT = (
         ("--questions", f"{EVAL} --questions 5"),
         ("--questions", f"{EVAL} --task text,passkey --questions 5"),
         ("--score", f"{EVAL} --generate 8 --score 8"),
+        ("--compress", f"{EVAL} --compress once"),
+        *((flag, f"{TURNS} {flag} {value}") for flag, value in (
+            ("--context", 64), ("--score", 8), ("--task", "text"), ("--documents", 2), ("--questions", 2),
+            ("--document-seed", 1), ("--generate", 8))),
         ("--inject-scale", f"{EVAL} --inject none --inject-scale 0.5"),
         ("--resume", f"{EVAL} --resume"),
         ("--overwrite", f"{EVAL} --overwrite"),

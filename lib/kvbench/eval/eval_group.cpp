@@ -50,14 +50,15 @@ void fill_status(const std::vector<const PassResult*>& passes, EvalRecord& recor
 
 }  // namespace
 
-EvalGroup::EvalGroup(const EvalResults& results, std::vector<const PassResult*> passes)
-    : results_(&results), all_(std::move(passes)) {
+EvalGroup::EvalGroup(const EvalResults& results, std::vector<const PassResult*> passes, Index turn)
+    : results_(&results), all_(std::move(passes)), turn_(turn) {
   std::map<std::size_t, std::size_t> documents;
   std::map<std::uint32_t, std::size_t> seeds;
   for (const PassResult* pass : all_) {
     if (pass->status != replay::Status::ok) continue;
     const EvalDocument& document = results.documents[pass->document];
-    places_.push_back({pass, sums_of(*results.tasks[document.task], document, *pass),
+    if (spans_of(document.document, turn).empty()) continue;
+    places_.push_back({pass, sums_of(*results.tasks[document.task], document, *pass, turn),
                        position_of(documents, pass->document),
                        position_of(seeds, results.configurations[pass->configuration].seed)});
   }
@@ -104,7 +105,7 @@ Estimate EvalGroup::estimate(const MeanOf& mean, bool interval, bool positive) c
 std::vector<double> EvalGroup::divergences() const {
   std::vector<double> all;
   for (const Place& place : places_) {
-    const std::vector<double> more = divergences_of(document_of(place), *place.pass);
+    const std::vector<double> more = divergences_of(document_of(place), *place.pass, turn_);
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;

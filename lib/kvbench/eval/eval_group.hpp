@@ -13,7 +13,8 @@ namespace kvbench::eval {
 class EvalGroup {
  public:
   /// `passes`: of one task, injection, method, parameters and budget; not empty.
-  EvalGroup(const EvalResults& results, std::vector<const PassResult*> passes);
+  /// `turn`: figures are those of one turn, of documents that have it; 0: of all scored tokens.
+  EvalGroup(const EvalResults& results, std::vector<const PassResult*> passes, Index turn = 0);
 
   /// Sets everything of a row over all layers but its identity. `verdicts`: also the tests.
   void fill(EvalRecord& record, const EvalRows& rows, bool verdicts) const;
@@ -42,6 +43,7 @@ class EvalGroup {
 
   const EvalResults* results_;
   std::vector<const PassResult*> all_;
+  Index turn_;
   std::vector<Place> places_;
   std::size_t documents_ = 0, seeds_ = 0;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include <kvbench/core/enumeration.hpp>
@@ -47,11 +48,30 @@ struct Digests {
   }
 };
 
-/// The row over all layers, and those per layer.
-void add_rows(const EvalGroup& group, const EvalRecord& identity, const EvalRows& rows, bool verdicts,
-              std::vector<EvalRecord>& out) {
+/// The numbers of the turns of these documents, ascending.
+std::set<Index> turns_of(const EvalResults& results, const std::vector<const PassResult*>& passes) {
+  std::set<Index> out;
+  for (const PassResult* pass : passes) {
+    const TaskDocument& document = results.documents[pass->document].document;
+    for (Index i = 0; document.first_turn > 0 && i < std::ssize(document.spans); ++i)
+      out.insert(document.first_turn + i);
+  }
+  return out;
+}
+
+/// The row over all layers, those per turn, and those per layer.
+void add_rows(const EvalResults& results, const std::vector<const PassResult*>& passes, const EvalRecord& identity,
+              const EvalRows& rows, bool verdicts, std::vector<EvalRecord>& out) {
+  const EvalGroup group(results, passes);
   out.push_back(identity);
   group.fill(out.back(), rows, verdicts);
+  if (out.back().status == replay::Status::ok) {
+    for (const Index turn : turns_of(results, passes)) {
+      out.push_back(identity);
+      out.back().turn = turn;
+      EvalGroup(results, passes, turn).fill(out.back(), rows, false);
+    }
+  }
   if (!rows.layers) return;
   for (const std::int64_t layer : group.layers()) {
     out.push_back(identity);
@@ -90,7 +110,7 @@ std::vector<EvalRecord> summarize(const EvalResults& results, const EvalRows& ro
                       [](const PassResult* pass) { return std::pair(pass->document, pass->configuration); });
     EvalRecord identity = identity_of(results, *passes.front());
     identity.documents_sha256 = digests.of_places.at(std::get<0>(key));
-    add_rows(EvalGroup(results, passes), identity, rows, true, out);
+    add_rows(results, passes, identity, rows, true, out);
     if (!rows.documents) continue;
     for (auto begin = passes.begin(), end = begin; begin != passes.end(); begin = end) {
       end = std::find_if(begin, passes.end(),
@@ -99,7 +119,7 @@ std::vector<EvalRecord> summarize(const EvalResults& results, const EvalRows& ro
       of_document.document = results.documents[(*begin)->document].document.name;
       of_document.scored_sha256 = digest_of_scored(results.documents[(*begin)->document].document);
       of_document.document_sha256 = digests.of_documents[(*begin)->document];
-      add_rows(EvalGroup(results, {begin, end}), of_document, rows, false, out);
+      add_rows(results, {begin, end}, of_document, rows, false, out);
     }
   }
   return out;

@@ -37,6 +37,7 @@ struct EvalRecord : replay::RowIdentity, replay::Costs {
   Index context_tokens = 0;
   std::string document_sha256;   ///< digest_of() the document; "" where `document` is "all"
   std::string documents_sha256;  ///< of all documents of the task
+  Index turn = 0;                ///< of a conversation, from 1; 0: the row is over all scored tokens
   std::string scored_sha256;     ///< digest_of_scored() the document; "" where `document` is "all"
   EvalSettings settings;
   Injection injection;
@@ -69,7 +70,7 @@ struct EvalRecord : replay::RowIdentity, replay::Costs {
 };
 
 /// Rows by length of the context, task, injection, configuration without seed (in order of first appearance), document,
-/// layer.
+/// layer, turn.
 /// Passes that are not ok give the row their status: a row over documents has status ok where any document is ok, and
 /// its reason names the number of the others.
 std::vector<EvalRecord> summarize(const EvalResults& results, const EvalRows& rows);

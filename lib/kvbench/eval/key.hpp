@@ -18,12 +18,14 @@ struct DocumentInputs {
   std::string protocol;     ///< EvalSettings::protocol
   std::string generate;     ///< EvalSettings::generate; if it is not empty, the scored tokens follow from the others
   std::vector<int> context, scored;
+  std::vector<Index> compressed_at = {};  ///< TaskDocument::compressed_at
 };
 
 template <class A>
 void visit(A& archive, DocumentInputs& v) {
-  auto& [model, f32, one_at_a_time, device, isa, layers, request, protocol, generate, context, scored] = v;
-  archive(model, f32, one_at_a_time, device, isa, layers, request, protocol, generate, context, scored);
+  auto& [model, f32, one_at_a_time, device, isa, layers, request, protocol, generate, context, scored, compressed_at] =
+      v;
+  archive(model, f32, one_at_a_time, device, isa, layers, request, protocol, generate, context, scored, compressed_at);
 }
 
 struct PassInputs {

@@ -105,8 +105,8 @@ EvaluatedDocument PassFile::document(const std::string& key, const ScoredDocumen
   return file_.decoded(key, document_kind, [&](std::string_view bytes) {
     auto document = store::decode<EvaluatedDocument>(bytes);
     check_answer(document.answer, of.generate > 0, of.generate);
-    require(document.without_distant.size() == (of.generate > 0 ? document.answer.size() - 1 : of.tokens),
-            wrong_number);
+    const std::size_t predicted = of.generate > 0 ? document.answer.size() - 1 : of.tokens;
+    require(document.without_distant.size() == (of.has_short ? predicted : 0), wrong_number);
     require(!document.layers.empty() && are_layers(document.layers, of.layers), wrong_layers);
     require(are_layers(document.windowed, document.layers), wrong_layers);
     for (const ShortScore& score : document.without_distant) check_score(score.nll);

@@ -20,6 +20,7 @@ struct ScoredDocument {
   std::size_t tokens = 0;   ///< that are predicted; those of an answer that is stored follow from it
   std::vector<int> layers;  ///< in which methods may run
   Index generate = 0;       ///< EvalDocument::generate
+  bool has_short = true;    ///< there are scores with a short context
 };
 
 class PassFile {

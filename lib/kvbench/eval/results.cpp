@@ -124,13 +124,21 @@ void add_answer(const EvalDocument& document, const std::vector<int>& answer, Pa
 
 }  // namespace
 
-PassSums sums_of(const TaskInfo& task, const EvalDocument& document, const PassResult& pass) {
+std::span<const ScoredSpan> spans_of(const TaskDocument& document, Index turn) {
+  const std::span all(document.spans);
+  if (turn == 0) return all;
+  const Index at = turn - document.first_turn;
+  const bool has_it = document.first_turn > 0 && at >= 0 && at < std::ssize(all);
+  return has_it ? all.subspan(static_cast<std::size_t>(at), 1) : std::span<const ScoredSpan>();
+}
+
+PassSums sums_of(const TaskInfo& task, const EvalDocument& document, const PassResult& pass, Index turn) {
   check_length(document, pass.tokens.size(), "of a configuration");
   const bool has_short = !document.without_distant.empty();
   if (has_short) check_length(document, document.without_distant.size(), "of the short context");
   PassSums sums;
   if (document.generate > 0) add_answer(document, pass.answer, sums);
-  for (const ScoredSpan& span : document.document.spans) {
+  for (const ScoredSpan& span : spans_of(document.document, turn)) {
     for (Index i = span.begin - 1; i < span.end - 1; ++i) {
       const auto at = static_cast<std::size_t>(i);
       add_token(pass.tokens[at], has_short ? &document.without_distant[at] : nullptr, sums);
@@ -159,9 +167,9 @@ std::vector<AnswerMatch> matches_of(const EvalDocument& document, const PassResu
   return out;
 }
 
-std::vector<double> divergences_of(const EvalDocument& document, const PassResult& pass) {
+std::vector<double> divergences_of(const EvalDocument& document, const PassResult& pass, Index turn) {
   std::vector<double> out;
-  for (const ScoredSpan& span : document.document.spans) {
+  for (const ScoredSpan& span : spans_of(document.document, turn)) {
     for (const TokenScore& token : predictions(pass.tokens, span)) out.push_back(token.kl);
   }
   return out;

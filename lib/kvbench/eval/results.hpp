@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -89,11 +90,12 @@ struct EvalSettings {
   /// the method rounds.
   std::string layers;
   Index model_layers = 0;
-  std::string weights;                         ///< "f32", or "file": as the model's file has them
-  std::string kv_dtype;                        ///< element type of the cache
-  std::string protect;                         ///< "FIRST,LAST", followed by " outside" where not part of the budget
-  std::string decoded;                         ///< treatment of decoded tokens
-  std::string protocol = "decode";             ///< "stream": the context passes through the compressed cache, too
+  std::string weights;   ///< "f32", or "file": as the model's file has them
+  std::string kv_dtype;  ///< element type of the cache
+  std::string protect;   ///< "FIRST,LAST", followed by " outside" where not part of the budget
+  std::string decoded;   ///< treatment of decoded tokens
+  /// "stream": the context passes through the compressed cache, too; of conversations Compressions::text()
+  std::string protocol = "decode";
   std::string generate = {};                   ///< Generation::text()
   std::optional<std::uint32_t> document_seed;  ///< absent: documents are given as token ids
 };
@@ -143,8 +145,11 @@ struct PassSums {
   double alike_32 = 0, asked_32 = 0, alike_64 = 0, asked_64 = 0, alike_256 = 0, asked_256 = 0;
   double repeatable = 0, repetition_full = 0, repetition = 0;
 };
-/// Of a pass that is ok. Throws Error where it has other tokens than the document.
-PassSums sums_of(const TaskInfo& task, const EvalDocument& document, const PassResult& pass);
+/// The spans of a document; of one turn alone, unless it is 0.
+std::span<const ScoredSpan> spans_of(const TaskDocument& document, Index turn);
+/// Of a pass that is ok; of the scored tokens of one turn, unless it is 0. Throws Error where it has other tokens than
+/// the document.
+PassSums sums_of(const TaskInfo& task, const EvalDocument& document, const PassResult& pass, Index turn = 0);
 
 /// Whether each answer is right with the full cache, and with the configuration: every token of it is the most probable
 /// one after the true tokens before it, so greedy decoding gives the answer.
@@ -153,7 +158,7 @@ struct AnswerMatch {
 };
 std::vector<AnswerMatch> matches_of(const EvalDocument& document, const PassResult& pass);
 
-/// KL of the counted tokens.
-std::vector<double> divergences_of(const EvalDocument& document, const PassResult& pass);
+/// KL of the counted tokens; of one turn, unless it is 0.
+std::vector<double> divergences_of(const EvalDocument& document, const PassResult& pass, Index turn = 0);
 
 }  // namespace kvbench::eval

@@ -64,6 +64,11 @@ struct TaskDocument {
   /// What is predicted and counted: the answers, in order; one span over all predicted tokens for tasks without
   /// questions.
   std::vector<ScoredSpan> spans;
+  /// Of a conversation (transcripts.hpp), whose scored tokens are any number: the turn of the first span, each further
+  /// one of which is that of the next turn; 0: it is none.
+  Index first_turn = 0;
+  /// Tokens before each compression of its cache, ascending; the first ones are the context.
+  std::vector<Index> compressed_at = {};
 };
 inline constexpr Index most_scored_tokens = 512;
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <set>
 
 #include <kvbench/core/parallel_for.hpp>
 #include <kvbench/replay/plan/layer_choice.hpp>
@@ -13,14 +14,53 @@
 namespace kvbench::loop {
 namespace {
 
+/// The tokens whose entries answer query head g at the last query of a run.
+std::set<Index> last_tokens(const std::vector<methods::HostTable>& entries, Index group, Index g) {
+  std::set<Index> out;
+  for (const methods::HostTable& table : entries) {
+    const Index queries = table.per_query ? table.rows / (table.per_head ? group : 1) : 1;
+    for (const std::int32_t id : table.row(methods::table_row(table, g, queries - 1, queries))) {
+      if (id >= 0) out.insert(id);
+    }
+  }
+  return out;
+}
+
+/// Sets LayerAnswer::held of the next head.
+void add_held(const std::vector<methods::HostTable>& entries, const trace::TraceInfo& document,
+              const replay::ReplayRequest& request, LayerAnswer& answer) {
+  const bool retrieves = request.methods.front().info->kind == methods::Kind::retrieval,
+             kept = request.decoded == replay::Decoded::keep;  // decoded tokens are no entries of the method
+  const auto stands_for_others = [](const methods::HostTable& table) { return table.merged() || table.weighted(); };
+  if (std::ranges::any_of(entries, stands_for_others)) {
+    answer.no_tokens = "its entries have weights or rows of their own, and only tokens can be compressed again";
+    return;
+  }
+  std::set<Index> tokens;
+  for (Index t = 0; retrieves && t < document.prompts.front().num_tokens; ++t) tokens.insert(t);
+  for (Index g = 0; !retrieves && g < document.group(); ++g) {
+    std::set<Index> of_query_head = last_tokens(entries, document.group(), g);
+    if (g > 0 && of_query_head != tokens) {
+      answer.no_tokens = "the query heads of a kv head hold different tokens, and are compressed again together";
+      return;
+    }
+    tokens = std::move(of_query_head);
+  }
+  for (Index t = document.prompts.front().prompt_tokens; kept && t < document.prompts.front().num_tokens; ++t)
+    tokens.insert(t);
+  answer.held.emplace_back(tokens.begin(), tokens.end());
+}
+
 /// The first status that is not ok is that of the layer: where one head has no output, none is replaced.
-LayerAnswer collect(std::vector<replay::HeadResult>& heads) {
+LayerAnswer collect(std::vector<replay::HeadResult>& heads, const trace::TraceInfo& document,
+                    const replay::ReplayRequest& request) {
   LayerAnswer answer;
   for (replay::HeadResult& head : heads) {
     replay::ConfigurationResult& result = head.results.front();
     if (answer.status == replay::Status::ok && result.status != replay::Status::ok)
       answer.status = result.status, answer.reason = result.reason;
     if (result.raw) {
+      if (answer.no_tokens.empty()) add_held(result.raw->entries, document, request, answer);
       std::ranges::copy(result.raw->output, std::back_inserter(answer.outputs));
       std::ranges::copy(result.raw->exact, std::back_inserter(answer.exact));
     }
@@ -88,7 +128,7 @@ LayerAnswer LayerLoop::answer(std::size_t layer, const LayerArrays& arrays) {
          .costs = &costs_},
         std::move(of_item), backend);
   });
-  return collect(heads);
+  return collect(heads, document_, request_);
 }
 
 }  // namespace kvbench::loop

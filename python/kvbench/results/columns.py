@@ -12,6 +12,6 @@ nll_verdict match_verdict verdict_reason version commit isa run trace prompt pro
 tested_over
 """.split())
 INTEGER = frozenset("""
-inject_layer layer model_layers document_seed documents seeds compressed_layers scored scored_key answers kv_head head
-query seed dense query_rows layers tied blocks
+inject_layer layer turn model_layers document_seed documents seeds compressed_layers scored scored_key answers kv_head
+head query seed dense query_rows layers tied blocks
 """.split())

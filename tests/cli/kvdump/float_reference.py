@@ -60,3 +60,14 @@ class Llama:
         logits[:, ~numpy.tri(q.shape[1], dtype=bool)] = -numpy.inf
         weights = numpy.exp(logits - logits.max(-1, keepdims=True))
         return weights / weights.sum(-1, keepdims=True) @ v.repeat(group, 0)
+
+    def log_probabilities(self, tokens, layers):
+        x = self.weight("token_embd")[tokens]
+        for layer, (_, _, _, z, _) in enumerate(self.layers(tokens, layers)):
+            block = f"blk.{layer}."
+            x = x + z.transpose(1, 0, 2).reshape(len(tokens), -1) @ self.weight(block + "attn_output").T
+            h = self.norm(x, block + "ffn_norm")
+            gate, up = h @ self.weight(block + "ffn_gate").T, h @ self.weight(block + "ffn_up").T
+            x = x + (gate / (1 + numpy.exp(-gate)) * up) @ self.weight(block + "ffn_down").T
+        logits = self.norm(x, "output_norm") @ self.weight("token_embd").T
+        return logits - numpy.log(numpy.exp(logits).sum(-1, keepdims=True))

@@ -40,17 +40,6 @@ class SinkLlama(Llama):
         weights = numpy.where(seen, numpy.exp(logits), 0)
         return weights / weights.sum(-1, keepdims=True) @ v.repeat(group, 0)
 
-    def log_probabilities(self, tokens, layers):
-        x = self.weight("token_embd")[tokens]
-        for layer, (_, _, _, z, _) in enumerate(self.layers(tokens, layers)):
-            block = f"blk.{layer}."
-            x = x + z.transpose(1, 0, 2).reshape(len(tokens), -1) @ self.weight(block + "attn_output").T
-            h = self.norm(x, block + "ffn_norm")
-            gate, up = h @ self.weight(block + "ffn_gate").T, h @ self.weight(block + "ffn_up").T
-            x = x + (gate / (1 + numpy.exp(-gate)) * up) @ self.weight(block + "ffn_down").T
-        logits = self.norm(x, "output_norm") @ self.weight("token_embd").T
-        return logits - numpy.log(numpy.exp(logits).sum(-1, keepdims=True))
-
 
 def test_a_forward_pass_in_numpy_with_compressed_caches(folder):
     model = tiny.write(folder / "m.gguf", "llama", tiny.LLAMA, 2, {"rope.freq_base": 1e4})

@@ -54,12 +54,19 @@ Value<EvalRecord> document_seed() {
 }
 
 Value<EvalRecord> protocol() {
-  return {.print = [](const EvalRecord& r) { return r.settings.protocol == "stream" ? "stream" : ""; },
+  return {.print = [](const EvalRecord& r) { return r.settings.protocol == "decode" ? "" : r.settings.protocol; },
           .parse =
               [](EvalRecord& r, const CsvCell& cell) {
-                if (!cell.text.empty() && cell.text != "stream") cell.refuse("stream, or empty");
-                r.settings.protocol = cell.text.empty() ? "decode" : "stream";
+                if (!cell.text.empty() && cell.text != "stream" && !cell.text.starts_with("compress "))
+                  cell.refuse("stream, compress and when, or empty");
+                r.settings.protocol = cell.text.empty() ? "decode" : cell.text;
               }};
+}
+
+/// Tables of earlier versions lack it.
+Value<EvalRecord> turn() {
+  return {.print = [](const EvalRecord& r) { return r.turn == 0 ? "" : value_text(r.turn); },
+          .parse = [](EvalRecord& r, const CsvCell& cell) { r.turn = cell.text.empty() ? 0 : cell.count(); }};
 }
 
 template <class T>
@@ -95,8 +102,10 @@ void add_eval_identity(EvalColumns& c) {
   c.text(Tells::section, "question",
          "inside or outside the compressed context, followed by (chat) where documents are conversations",
          &EvalRecord::question);
-  c.identity(Tells::section, {"context_tokens", "tokens of the context, which is compressed",
-                              needed(value_of(&EvalRecord::context_tokens)), "integer", "tokens"});
+  c.identity(
+      Tells::section,
+      {"context_tokens", "tokens of the context, which is compressed; of conversations: of the longest one, all turns",
+       needed(value_of(&EvalRecord::context_tokens)), "integer", "tokens"});
   c.text(Tells::place, "document_sha256",
          "first 12 digits of the SHA-256 of the token ids of the document, in decimal, separated by spaces: context "
          "and scored tokens on a line each; empty in rows over documents",
@@ -115,6 +124,10 @@ void add_eval_identity(EvalColumns& c) {
                               injected_share(), "number"});
   c.identity(Tells::place, {"layer", "layer whose errors the row reports, or all",
                             needed(optional_value<EvalRecord>(&EvalRecord::layer, "all")), "integer"});
+  c.identity(Tells::place, {"turn",
+                            "turn of the conversation whose answer is scored, from 1; bytes and kept tokens are those "
+                            "after the last turn; empty: all scored tokens",
+                            turn(), "integer"});
   c.text(Tells::section, "device", "back end that computed the caches of the methods", &EvalRecord::device);
   c.configuration();
   c.status("why the row is not ok, which passes are missing, and notes of the method");
@@ -137,10 +150,12 @@ void add_settings(EvalColumns& c) {
       "part of the budget",
       &EvalSettings::protect);
   add("decoded", "treatment of decoded tokens: method or keep", &EvalSettings::decoded);
-  c.identity(Tells::section, {"protocol",
-                              "stream: the context passes through the compressed cache, too; empty: it is read with "
-                              "exact attention and then compressed",
-                              protocol(), "text"});
+  c.identity(Tells::section,
+             {"protocol",
+              "stream: the context passes through the compressed cache, too; compress once, turn, anew or "
+              "a number of tokens: when the cache of a conversation is compressed again; empty: the "
+              "context is read with exact attention and then compressed",
+              protocol(), "text"});
   // Tables of earlier versions lack it.
   c.identity(
       Tells::section,

@@ -245,7 +245,7 @@ std::string setting_of(const EvalSection& s, const std::string& context) {
   const eval::EvalSettings& e = s.settings;
   return fmt::format("{}, {} tokens, question {}, {}, weights {}, cache {}, protected {}, decoded {}{}{}", s.model,
                      context, s.question, layers_text(e), e.weights, e.kv_dtype, e.protect, e.decoded,
-                     e.protocol == "stream" ? ", protocol stream" : "",
+                     e.protocol == "decode" ? "" : ", protocol " + e.protocol,
                      e.generate.empty() ? "" : ", generated " + e.generate);
 }
 
@@ -297,7 +297,7 @@ std::vector<const EvalRow*> overall_records(std::span<const EvalRow> records) {
   std::map<Budget, std::size_t> budgets;
   for (const EvalRow& r : records) {
     tasks.emplace(r.task, tasks.size()), budgets.emplace(r.budget, budgets.size());
-    if (r.document == "all" && !r.layer) out.push_back(&r);
+    if (r.document == "all" && !r.layer && r.turn == 0) out.push_back(&r);
   }
   std::ranges::stable_sort(out, {}, [&](const EvalRow* r) {
     const bool ok = r->ok();

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/report/eval/length.hpp>
+#include <kvbench/report/eval/turns.hpp>
 #include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -120,8 +121,9 @@ Paragraph setting_paragraph(const EvalSection& section) {
       "paired with the full cache on the same tokens. Weights: {}; cache: {}; protected tokens: "
       "{}; decoded tokens: {}{}; digests of the documents: {}.",
       section.text, section.context, section.question,
-      section.settings.protocol == "stream" ? "all tokens (protocol stream)" : "the scored tokens", layers,
-      layers.starts_with("all") ? "" : "; the others keep their full cache, which the bytes count",
+      section.settings.protocol == "decode" ? "the scored tokens"
+                                            : fmt::format("all tokens (protocol {})", section.settings.protocol),
+      layers, layers.starts_with("all") ? "" : "; the others keep their full cache, which the bytes count",
       section.settings.weights, section.settings.kv_dtype, section.settings.protect, section.settings.decoded,
       section.settings.generate.empty() ? "" : "; generated tokens: " + section.settings.generate, section.documents)};
 }
@@ -195,6 +197,7 @@ Section section_of(const TextsTogether& texts) {
 std::vector<Section> sections_of(std::span<const EvalSection> evaluations) {
   std::vector<Section> out;
   std::set<const EvalSection*> answered, drawn, at_a_length;
+  for (Section& one : turn_sections(evaluations)) out.push_back(std::move(one));
   for (LengthSection& one : length_sections(evaluations)) {
     out.push_back(std::move(one.section));
     at_a_length.insert(one.lengths.begin(), one.lengths.end());

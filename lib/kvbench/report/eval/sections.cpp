@@ -48,7 +48,9 @@ void add_row(EvalRow row, EvalSection& section) {
   section.inject_scale = row.injection.scale;
   section.context = std::to_string(row.context_tokens), section.settings = row.settings;
   const bool over_documents = row.document == "all";
-  if (!row.ok()) {
+  if (row.turn > 0) {
+    if (row.ok()) section.turns.push_back(std::move(row));
+  } else if (!row.ok()) {
     if (over_documents) section.broken.push_back(std::move(row));
   } else if (!has_fewer_layers(row)) {
     section.rows.push_back(std::move(row));

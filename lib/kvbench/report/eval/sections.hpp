@@ -23,6 +23,7 @@ struct EvalSection {
   std::string documents;        ///< the tasks, each with the digest of its documents: "text 3f2a90c41b7d"
   std::string distinction;      ///< ", " and the layers where not all run, and what tells it from other sections, or ""
   std::vector<EvalRow> rows;    ///< ok
+  std::vector<EvalRow> turns;   ///< ok, of one turn of a conversation
   std::vector<EvalRow> broken;  ///< over all documents, not ok
   /// Over all documents; the method compressed fewer layers than it was to run in, and is not compared with others.
   std::vector<EvalRow> fewer_layers;
