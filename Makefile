@@ -86,7 +86,7 @@ scaling: program ## measure how time and memory of every method grow (one hour):
 	@mkdir -p $(OUT)
 	bench/scaling.py --kvbench $(BUILD)/kvbench >$(OUT)/scaling.md
 
-docs: laboratory ## regenerate what the program prints: tables in README.md, docs/methods, docs/columns.md
+docs: laboratory ## regenerate what the program prints: tables in README.md, docs/methods.md, docs/columns.md
 	@scripts/docs
 
 nightly: setup ## run lint, sanitizers, make release, recipes of pages, all decoders, the long make validate

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The methods of the registry as Markdown: the table of README.md, and a page per method (docs/methods, by
-// scripts/docs).
+// The methods of the registry as Markdown: the table of README.md, and a page per method.
 #pragma once
 
 #include <string>
