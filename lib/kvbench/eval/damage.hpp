@@ -49,6 +49,7 @@ inline constexpr std::string_view every_document = "every document",
                                   asked_32 = "documents that are continued by up to 32 tokens or more",
                                   asked_64 = "documents that are continued by up to 64 tokens or more",
                                   asked_256 = "documents that are continued by up to 256 tokens or more",
+                                  records = "documents whose free answers are judged as JSON",
                                   repeatable = "documents whose answers both have four tokens or more";
 }  // namespace applies
 
@@ -182,6 +183,18 @@ inline constexpr auto damage_figures = std::to_array<DamageFigure>({
      MeanOf{[](const PassSums& s) { return s.repetition - s.repetition_full; }, &PassSums::repeatable},
      with_interval,
      "repetition"},
+    {{"json_full", "share of documents whose line is valid JSON with the full cache's answer", Better::larger,
+      limits::share, applies::records},
+     MeanOf{[](const PassSums& s) { return s.json_full; }, &PassSums::records}},
+    {{"json",
+      "share of documents whose last line of the context, with the free answer up to its line end, is valid JSON",
+      Better::larger, limits::share, applies::records},
+     MeanOf{[](const PassSums& s) { return s.json; }, &PassSums::records},
+     with_interval,
+     "json"},
+    {{"json_cut", "share of documents whose line is the beginning of valid JSON when the answer has all its tokens",
+      Better::smaller, limits::share, applies::records},
+     MeanOf{[](const PassSums& s) { return s.json_cut; }, &PassSums::records}},
 });
 inline constexpr std::size_t damage_count = damage_figures.size();
 

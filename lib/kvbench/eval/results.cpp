@@ -130,6 +130,10 @@ PassSums sums_of(const TaskInfo& task, const EvalDocument& document, const PassR
   if (has_short) check_length(document, document.without_distant.size(), "of the short context");
   PassSums sums;
   if (document.generate > 0) add_answer(document, pass.answer, sums);
+  if (document.json) {
+    sums.records = 1, sums.json_full = *document.json == Json::valid;
+    sums.json = pass.json == Json::valid, sums.json_cut = pass.json == Json::cut;
+  }
   for (const ScoredSpan& span : document.document.spans) {
     for (Index i = span.begin - 1; i < span.end - 1; ++i) {
       const auto at = static_cast<std::size_t>(i);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <kvbench/eval/answers.hpp>
+#include <kvbench/eval/json.hpp>
 #include <kvbench/eval/scores.hpp>
 #include <kvbench/eval/tasks.hpp>
 #include <kvbench/replay/records/results.hpp>
@@ -60,6 +61,7 @@ struct PassResult {
   std::string reason;                         ///< why it is not ok, or notes
   std::vector<TokenScore> tokens;             ///< tokens[i] is the prediction of scored[i + 1]
   std::vector<int> answer;                    ///< of the compressed cache by itself, if documents are continued
+  std::optional<Json> json = {};              ///< the line that `answer` ends, if answers are judged as JSON
   std::vector<LayerErrors> layers;            ///< of the layers that the method compressed, ascending
   double budget_tokens = 0, kept_tokens = 0;  ///< means per kv head, as in replay
   replay::Bytes bytes;                        ///< mean per kv head over all layers of the model
@@ -70,6 +72,7 @@ struct EvalDocument {
   std::size_t task = 0;                     ///< index into EvalResults::tasks
   TaskDocument document;                    ///< if it is continued, the scored tokens are the answer of the full cache
   Index generate = 0;                       ///< Generation::tokens
+  std::optional<Json> json = {};            ///< as PassResult::json, of the full cache
   std::vector<ShortScore> without_distant;  ///< as PassResult::tokens; empty: there was no short-context pass
   Index context_tokens = 0;                 ///< of a document at one of several lengths; 0: that of EvalResults
 };
@@ -142,6 +145,7 @@ struct PassSums {
   double continued = 0, same = 0, differs = 0, first_differs = 0, length_full = 0, length = 0;
   double alike_32 = 0, asked_32 = 0, alike_64 = 0, asked_64 = 0, alike_256 = 0, asked_256 = 0;
   double repeatable = 0, repetition_full = 0, repetition = 0;
+  double records = 0, json_full = 0, json = 0, json_cut = 0;  // of documents whose answers are judged as JSON
 };
 /// Of a pass that is ok. Throws Error where it has other tokens than the document.
 PassSums sums_of(const TaskInfo& task, const EvalDocument& document, const PassResult& pass);

@@ -82,6 +82,7 @@ struct TaskInfo {
   bool several = false;      ///< a document has as many answers as TaskRequest::questions
   /// A context may lose its first tokens: no scored token asks for them, or copies them.
   bool shortens = false;
+  bool json = false;  ///< free answers are judged by read_json_line(); documents are for free generation alone
   TaskDocument (*make)(const TaskRequest& request, Index document) = nullptr;
 };
 

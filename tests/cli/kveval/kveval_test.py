@@ -178,6 +178,17 @@ def test_tasks_whose_statements_are_nearly_equal(folder):
         kveval(*common, 1, "--task", task, "--context", least)
 
 
+def test_free_answers_as_json(folder):
+    common = ["--text", text_file(folder), "--task", "json", "--documents", 1, "--context", 300, "--no-f32",
+              "--generate"]
+    names = "json_full", "json", "json_cut", "json_verdict"
+    [exact] = evaluate(*common, 100, "--method", "exact", "--budget", "100%")
+    assert [exact[name] for name in names] == ["1", "1", "0", "undecided"], exact
+    [brief] = evaluate(*common, 2, "--method", "sink", "--layers", "0")
+    assert [brief[name] for name in names] == ["0", "0", "1", "cannot discriminate"], brief
+    assert "only 0 are valid JSON, and 1 have too few tokens to end" in brief["verdict_reason"], brief
+
+
 def test_models_and_tasks_without_a_chat_form(folder):
     arguments = ["--text", text_file(folder), *SMALL_QUESTIONS, "--method", "sink", "--chat"]
     model, key = pathlib.Path(harness.MODEL).read_bytes(), b"tokenizer.chat_template" + struct.pack("<I", 8)
