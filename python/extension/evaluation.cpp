@@ -55,8 +55,8 @@ std::optional<eval::Json> json_named(const std::string& name) {
   return std::nullopt;
 }
 
-/// Scores of documents of the task text or json, one after the other, as eval::EvalResults. Logits are [m, vocabulary] at the m
-/// scored tokens.
+/// Scores of documents of the task text or json, one after the other, as eval::EvalResults. Logits are [m, vocabulary]
+/// at the m scored tokens.
 class Evaluation {
  public:
   /// `output`: the file of the table. `layers`: those in which methods run. `protocol`: decode or stream.

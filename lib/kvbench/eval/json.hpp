@@ -13,7 +13,7 @@ enum class Json {
 };
 std::string_view name_of(Json json);
 
-/// One value, with white space around it. As the grammar has it: an escaped surrogate may stand alone, keys may be equal,
+/// One value, with white space around it, by the grammar: an escaped surrogate may stand alone, keys may be equal,
 /// numbers have any size, and there is no byte order mark. Values may be nested to any depth.
 Json read_json(std::string_view text);
 

@@ -15,7 +15,7 @@ namespace {
 class Records {
  public:
   Records(const TaskRequest& request, TaskDraws& draws)
-      : request_(&request), draws_(&draws), words_(shuffled_words(request, draws, 64)) {
+      : request_(&request), draws_(&draws), words_(shuffled_words(request, draws, 16)) {
     draws.shuffle(order_);
   }
 
