@@ -53,6 +53,19 @@ struct LayerErrors {
   double residual = NAN;
 };
 
+/// How many kv heads hold the tokens of a context, of the layers that a method compresses.
+struct Holders {
+  std::vector<Index> of_token;  ///< [tokens]; none holds those behind
+  Index heads = 0;
+  bool known = true;  ///< no entry stands for several tokens
+};
+/// Of the needles' tokens: the share that a kv head holds, mean, and the share that none holds. NaN where there are
+/// none, or the holders are not known.
+struct NeedlesHeld {
+  double kept = NAN, lost = NAN;
+};
+NeedlesHeld needles_held(const TaskDocument& document, const Holders& holders);
+
 /// One pass: the scored tokens of a document through the model, with one configuration and injection.
 struct PassResult {
   std::size_t configuration = 0, document = 0;  ///< indices into EvalResults
@@ -63,6 +76,7 @@ struct PassResult {
   std::vector<int> answer;                    ///< of the compressed cache by itself, if documents are continued
   std::optional<Json> json = {};              ///< the line that `answer` ends, if answers are judged as JSON
   std::vector<LayerErrors> layers;            ///< of the layers that the method compressed, ascending
+  NeedlesHeld needles;                        ///< when the last scored token is answered
   double budget_tokens = 0, kept_tokens = 0;  ///< means per kv head, as in replay
   replay::Bytes bytes;                        ///< mean per kv head over all layers of the model
   double seconds = 0;                         ///< of the pass of this configuration
@@ -145,6 +159,7 @@ struct PassSums {
   double continued = 0, same = 0, differs = 0, first_differs = 0, length_full = 0, length = 0;
   double alike_32 = 0, asked_32 = 0, alike_64 = 0, asked_64 = 0, alike_256 = 0, asked_256 = 0;
   double repeatable = 0, repetition_full = 0, repetition = 0;
+  double needles = 0, needle_kept = 0, needle_lost = 0;       // of documents whose holders of needles are known
   double records = 0, json_full = 0, json = 0, json_cut = 0;  // of documents whose answers are judged as JSON
 };
 /// Of a pass that is ok. Throws Error where it has other tokens than the document.

@@ -49,6 +49,7 @@ struct ScoredSpan {
   Index begin = 0, end = 0;
   /// where the span's needle begins in the context, as a share of its tokens; NaN where there is no needle
   double depth = 0;
+  Index needle = 0, needle_tokens = 0;  ///< the needle in the context; no tokens where there is none
   Index size() const { return end - begin; }
 };
 

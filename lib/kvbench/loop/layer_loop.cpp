@@ -13,14 +13,24 @@
 namespace kvbench::loop {
 namespace {
 
+/// The tokens that are entries, and those of `fixed`, which are beside them.
+std::vector<std::int32_t> held_tokens(const std::vector<methods::HostTable>& entries, std::vector<std::int32_t> fixed) {
+  for (const methods::HostTable& table : entries)
+    std::ranges::copy_if(table.ids, std::back_inserter(fixed), [](std::int32_t id) { return id >= 0; });
+  std::ranges::sort(fixed);
+  fixed.erase(std::unique(fixed.begin(), fixed.end()), fixed.end());
+  return fixed;
+}
+
 /// The first status that is not ok is that of the layer: where one head has no output, none is replaced.
-LayerAnswer collect(std::vector<replay::HeadResult>& heads) {
+LayerAnswer collect(std::vector<replay::HeadResult>& heads, const std::optional<std::vector<std::int32_t>>& fixed) {
   LayerAnswer answer;
   for (replay::HeadResult& head : heads) {
     replay::ConfigurationResult& result = head.results.front();
     if (answer.status == replay::Status::ok && result.status != replay::Status::ok)
       answer.status = result.status, answer.reason = result.reason;
     if (result.raw) {
+      if (fixed) answer.held.push_back(held_tokens(result.raw->entries, *fixed));
       std::ranges::copy(result.raw->output, std::back_inserter(answer.outputs));
       std::ranges::copy(result.raw->exact, std::back_inserter(answer.exact));
     }
@@ -58,6 +68,17 @@ void LayerLoop::start(const LoopConfiguration& configuration) {
   prepared_.resize(plan_.work_items.size());
 }
 
+// Entries of other kinds stand for several tokens, or are chosen among those held.
+std::optional<std::vector<std::int32_t>> LayerLoop::fixed_tokens() const {
+  const methods::Kind kind = request_.methods.front().info->kind;
+  if (kind == methods::Kind::merging || kind == methods::Kind::retrieval) return std::nullopt;
+  const Index context = document_.prompts.front().prompt_tokens;
+  std::vector<std::int32_t> out;
+  for (std::int32_t token = 0; token < context; ++token)
+    if (token < request_.protect_first || token >= context - request_.protect_last) out.push_back(token);
+  return out;
+}
+
 LayerAnswer LayerLoop::answer(std::size_t layer, const LayerArrays& arrays) {
   check_arrays(document_, layer, arrays);
   std::vector<std::size_t> items;
@@ -88,7 +109,7 @@ LayerAnswer LayerLoop::answer(std::size_t layer, const LayerArrays& arrays) {
          .costs = &costs_},
         std::move(of_item), backend);
   });
-  return collect(heads);
+  return collect(heads, fixed_tokens());
 }
 
 }  // namespace kvbench::loop

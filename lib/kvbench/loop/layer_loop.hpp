@@ -27,6 +27,9 @@ struct LayerAnswer {
   std::vector<float> exact;    ///< as `outputs`, of exact attention over the same arrays
   std::vector<replay::ConfigurationResult>
       heads;  ///< by kv head; ConfigurationResult::metrics compare with exact attention over the same arrays
+  /// By kv head: the tokens of the document that its cache holds when it answers the last query, ascending. Empty for
+  /// methods that merge tokens, or choose among them for each query.
+  std::vector<std::vector<std::int32_t>> held;
 };
 
 class LayerLoop {
@@ -51,6 +54,9 @@ class LayerLoop {
   const trace::TraceInfo& document() const { return document_; }
 
  private:
+  /// Those that the harness holds beside a cache; absent if LayerAnswer::held is empty.
+  std::optional<std::vector<std::int32_t>> fixed_tokens() const;
+
   trace::TraceInfo document_;
   replay::ReplayRequest request_;
   replay::RunOptions options_;

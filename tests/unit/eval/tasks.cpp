@@ -166,6 +166,11 @@ TEST_CASE("needles: every answer occurs once in the context, at its depth, behin
         const auto begin = static_cast<std::size_t>(std::llround(span.depth * 900));
         const std::string needle = s.tokenizer.text(std::span(document.context).subspan(begin, 40));
         CHECK(needle.find(number) < needle.find('\n'));
+        CHECK(span.needle == static_cast<Index>(begin));
+        const std::string stated =
+            s.tokenizer.text(std::span(document.context).subspan(begin, static_cast<std::size_t>(span.needle_tokens)));
+        CHECK(stated.find(number) != stated.npos);
+        CHECK(stated.find('\n') == stated.size() - 1);
       }
     }
   }
