@@ -175,11 +175,13 @@ void use_lengths(Options& o, const Lists& lists) {
 /// Free generation is that of a deployed cache: all layers have it, and its errors are not scaled.
 void check_generation(const CLI::App& app, const Options& o) {
   eval::check(o.generation);
+  if (o.generation.tokens == 0 && any_task(o, &eval::TaskInfo::json))
+    throw Error("--task json: free answers are judged as JSON; give --generate, the most tokens of an answer");
   if (o.generation.tokens == 0) return;
   if (any_task(o, &eval::TaskInfo::exact_match))
     throw Error(
         "--generate: the text of a document is continued, and tasks with questions have answers of their own; "
-        "give --task text, or leave --generate out");
+        "give --task text, json or pairs, or leave --generate out");
   if (o.inject != eval::Inject::all || o.inject_scale != 1)
     throw Error("--generate: a compressed cache answers in all layers; leave --inject and --inject-scale out");
   app::refuse_without_effect(app, {"--score"}, "beside --generate, whose answers are scored");

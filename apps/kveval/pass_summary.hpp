@@ -15,6 +15,8 @@ class PassSummary {
   /// Of an answer of so many queries per query head, the last `scored` ones count in the errors. A layer that
   /// --dense-layers keeps whole counts in the bytes alone.
   void add(std::int64_t layer, const loop::LayerAnswer& answer, Index queries, Index scored);
+  /// Of the layers added.
+  const eval::Holders& holders() const { return holders_; }
   /// The layer stays exact, because the method cannot run on it.
   void skip(std::int64_t layer, const std::string& reason);
   /// Sets errors of layers, budgets, bytes and the reason; the status is `skipped` where no layer was compressed.
@@ -32,6 +34,7 @@ class PassSummary {
   double heads_ = 0, budget_tokens_ = 0, kept_tokens_ = 0;  ///< of the layers that are compressed
   double kv_heads_ = 0;                                     ///< of a layer
   replay::Bytes bytes_;
+  eval::Holders holders_;
 };
 
 /// The mean over the rows of |h - h_full| / |h_full|; NaN where there are no rows.

@@ -70,6 +70,14 @@ eval::PassResult skipped(const kvbench::eval::Injection& injection, std::string_
   return pass;
 }
 
+/// The last line of the context, and what the answer adds to it, as JSON.
+eval::Json judged(const llama::Model& model, const std::vector<int>& context, std::vector<int> answer) {
+  const bool ended = model.is_end(answer.back());
+  if (ended) answer.pop_back();
+  const std::string before = model.text_of(context);
+  return eval::read_json_line(before.substr(before.rfind('\n') + 1) + model.text_of(answer), ended);
+}
+
 /// One document: prefilled when its first missing pass is computed.
 class LazyDocument {
  public:
@@ -89,6 +97,8 @@ class LazyDocument {
     }
     eval::EvaluatedDocument known = passes.document(key_, {predicted(), layers, document.generate, has_short()});
     if (document.generate > 0) continue_by(std::move(known.answer));
+    judges_ = results.tasks[document.task]->json;
+    if (judges_) document.json = judged(machine.model, document.document.context, document.document.scored);
     document.without_distant = std::move(known.without_distant);
     layers_ = known.layers, common_ = common_layers(known);
   }
@@ -107,7 +117,9 @@ class LazyDocument {
     if (!passes_.has(key))
       passes_.add(key,
                   predicted() > 0 ? started().run(configuration, injection) : skipped(injection, eval::ends_at_once));
-    return passes_.pass(key, injection, {predicted(), layers_, document_.generate});
+    eval::PassResult pass = passes_.pass(key, injection, {predicted(), layers_, document_.generate});
+    if (judges_ && !pass.answer.empty()) pass.json = judged(machine_.model, document_.document.context, pass.answer);
+    return pass;
   }
 
  private:
@@ -127,6 +139,7 @@ class LazyDocument {
   eval::PassFile& passes_;
   eval::EvalDocument& document_;
   std::string key_;
+  bool judges_ = false;  ///< whether answers are judged as JSON
   std::vector<int> layers_, common_;
   std::optional<DocumentRun> run_;
 };

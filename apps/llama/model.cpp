@@ -149,6 +149,23 @@ std::vector<std::int32_t> Model::tokens_of(const std::string& text, bool add_spe
   return tokens;
 }
 
+std::string Model::text_of(const std::vector<std::int32_t>& tokens) const {
+  const llama_vocab* vocab = llama_model_get_vocab(model_.get());
+  std::string text, piece(64, '\0');
+  for (const std::int32_t token : tokens) {
+    const auto read = [&] {
+      return llama_token_to_piece(vocab, token, piece.data(), static_cast<std::int32_t>(piece.size()), 0, false);
+    };
+    std::int32_t size = read();
+    if (size < 0) {  // it is longer
+      piece.resize(static_cast<std::size_t>(-size));
+      size = read();
+    }
+    text.append(piece, 0, static_cast<std::size_t>(size));
+  }
+  return text;
+}
+
 bool Model::is_end(std::int32_t token) const {
   return has_tokenizer() && llama_vocab_is_eog(llama_model_get_vocab(model_.get()), token);
 }

@@ -39,6 +39,8 @@ class Model {
   std::vector<std::int32_t> tokenize_controls(const std::string& text) const;
   /// What the tokeniser adds at the beginning of a text (BOS), or nothing.
   std::vector<std::int32_t> prefix() const;
+  /// The bytes of tokens, without those of control tokens.
+  std::string text_of(const std::vector<std::int32_t>& tokens) const;
   std::int32_t vocabulary_size() const;
   /// Whether an answer ends with this token; never, of a model without a tokenizer.
   bool is_end(std::int32_t token) const;

@@ -2,6 +2,7 @@
 #include <python/extension/bindings.hpp>
 
 #include <cmath>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -42,14 +43,26 @@ std::vector<double> divergences(const Logits& full, const Logits& compressed) {
   return kl;
 }
 
-/// Scores of documents of the task text, one after the other, as eval::EvalResults. Logits are [m, vocabulary] at the m
-/// scored tokens.
+/// As bytes: what the tokens of an answer stand for need not be UTF-8.
+std::string judged(const nb::bytes& line, bool ended) {
+  return std::string(name_of(eval::read_json_line({line.c_str(), line.size()}, ended)));
+}
+
+/// "" where a line is not judged.
+std::optional<eval::Json> json_named(const std::string& name) {
+  for (const eval::Json json : {eval::Json::valid, eval::Json::cut, eval::Json::broken})
+    if (name_of(json) == name) return json;
+  return std::nullopt;
+}
+
+/// Scores of documents of the task text or json, one after the other, as eval::EvalResults. Logits are [m, vocabulary]
+/// at the m scored tokens.
 class Evaluation {
  public:
   /// `output`: the file of the table. `layers`: those in which methods run. `protocol`: decode or stream.
   Evaluation(const std::string& output, const std::string& model, const std::string& sha256, const std::string& text,
              Index context, const std::string& weights, const std::vector<std::int64_t>& layers, Index model_layers,
-             const std::string& protocol, const eval::Generation& generation)
+             const std::string& protocol, const eval::Generation& generation, const std::string& task)
       : output_(output), generation_(generation) {
     const auto backend = replay::make_backend({});
     results_.model = model, results_.model_sha256 = sha256, results_.text = text, results_.context_tokens = context;
@@ -57,7 +70,7 @@ class Evaluation {
     results_.settings = eval::settings_of({.protocol = replay::value_names<replay::Protocol>().at(protocol)});
     results_.settings.layers = eval::layer_ranges(layers), results_.settings.model_layers = model_layers;
     results_.settings.weights = weights, results_.settings.generate = generation.text();
-    results_.tasks = {&eval::find_task("text")};
+    results_.tasks = {&eval::find_task(task)};
   }
 
   /// False where there is the same one.
@@ -72,13 +85,14 @@ class Evaluation {
   }
 
   /// The following passes are of this document, whose context was to have `tokens`. Returns the tokens of its short
-  /// context, the first `beginning` of which are those of the context.
+  /// context, the first `beginning` of which are those of the context. `json`: what judged() says of the line of the
+  /// full cache's answer, or "".
   std::vector<int> add_document(const std::string& name, std::vector<int> context, std::vector<int> scored,
-                                Index beginning, Index tokens) {
+                                Index beginning, Index tokens, const std::string& json) {
     eval::EvalDocument& added = results_.documents.emplace_back();
     added.document = {.name = name, .context = std::move(context), .beginning = beginning, .scored = std::move(scored)};
     added.document.spans = {{1, std::ssize(added.document.scored), NAN}};
-    added.generate = generation_.tokens, added.context_tokens = tokens;
+    added.generate = generation_.tokens, added.context_tokens = tokens, added.json = json_named(json);
     return eval::short_context(added.document, std::max<Index>(2, std::ssize(added.document.context) / 10));
   }
 
@@ -90,17 +104,18 @@ class Evaluation {
   }
 
   /// `layers`: that were compressed; `bytes`: kv, meta, fast, slow, read, full; `note`: of the row; `answer`: of the
-  /// compressed cache by itself, empty where documents are not continued.
+  /// compressed cache by itself, empty where documents are not continued; `json`: as add_document(), of it.
   void add_pass(std::size_t configuration, const Logits& full, const Logits& compressed,
                 const std::vector<std::int64_t>& layers, double budget_tokens, double kept_tokens,
-                const std::vector<double>& bytes, const std::string& note, double seconds, std::vector<int> answer) {
+                const std::vector<double>& bytes, const std::string& note, double seconds, std::vector<int> answer,
+                const std::string& json) {
     const std::vector<int>& scored = results_.documents.back().document.scored;
     check_rows(full), check_rows(compressed);
     std::vector<eval::TokenScore> scores;
     for (std::size_t i = 0; i + 1 < full.shape(0); ++i)
       scores.push_back(eval::score_token(row_of(full, i), row_of(compressed, i), scored[i + 1]));
     eval::PassResult& pass = added(configuration, replay::Status::ok, note);
-    pass.tokens = std::move(scores), pass.answer = std::move(answer);
+    pass.tokens = std::move(scores), pass.answer = std::move(answer), pass.json = json_named(json);
     for (const std::int64_t layer : layers) pass.layers.push_back({.layer = layer});
     pass.budget_tokens = budget_tokens, pass.kept_tokens = kept_tokens, pass.seconds = seconds;
     pass.bytes = {bytes.at(0), bytes.at(1), bytes.at(2), bytes.at(3), bytes.at(4), bytes.at(5)};
@@ -148,6 +163,7 @@ void add_evaluation(nb::module_& module) {
     return format;
   });
   module.def("divergences", &divergences, nb::arg("full"), nb::arg("compressed"));
+  module.def("judged", &judged, nb::arg("line"), nb::arg("ended"));
   module.attr("ends_at_once") = nb::cast(std::string(eval::ends_at_once));
   nb::class_<eval::Generation>(module, "Generation")
       .def(
@@ -174,9 +190,10 @@ void add_evaluation(nb::module_& module) {
   nb::class_<Evaluation>(module, "Evaluation")
       .def(nb::init<const std::string&, const std::string&, const std::string&, const std::string&, Index,
                     const std::string&, const std::vector<std::int64_t>&, Index, const std::string&,
-                    const eval::Generation&>(),
+                    const eval::Generation&, const std::string&>(),
            nb::arg("output"), nb::arg("model"), nb::arg("sha256"), nb::arg("text"), nb::arg("context"),
-           nb::arg("weights"), nb::arg("layers"), nb::arg("model_layers"), nb::arg("protocol"), nb::arg("generation"))
+           nb::arg("weights"), nb::arg("layers"), nb::arg("model_layers"), nb::arg("protocol"), nb::arg("generation"),
+           nb::arg("task"))
       .def("add_configuration", &Evaluation::add_configuration)
       .def("add_document", &Evaluation::add_document)
       .def("add_short_scores", &Evaluation::add_short_scores)

@@ -8,8 +8,10 @@ import unittest
 import environment
 
 environment.use_torch("gguf", "threadpoolctl")
+import h5py  # noqa: E402
 from support import SAMPLE, PackageTest, kvbench  # noqa: E402
 import transformers  # noqa: E402
+from kvbench.models.passes import judged  # noqa: E402
 
 KVEVAL = sys.argv[4] if len(sys.argv) > 4 else ""
 MODEL = environment.CACHE / "model" / "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -81,6 +83,24 @@ class Divergence(PackageTest):
                              "answer_tokens_full", "repetition", "repetition_full")
                     self.assertEqual({name: row[name] for name in names}, {name: other[name] for name in names})
                     self.assertEqual(row["status"], "ok")
+
+    def test_answers_are_judged_as_by_kveval(self):
+        """On the answers of the task json, in transformers' text of them."""
+        text = self.write(" ".join(f"{a}{b}ing" for a in "bcdfgklmnprst" for b in "aeiouy"), "words.txt")
+        subprocess.run([KVEVAL, str(MODEL), "--text", text, "--task", "json", "--context", "192", "--generate", "72",
+                        "--documents", "2", "--per-document", "--no-f32", "-m", "sink", "-b", "60%mem", "-q",
+                        "-o", self.path("rows.csv"), "--raw", self.path("raw.h5")], check=True)
+        model = kvbench.load_model(str(MODEL))
+        tokenizer = transformers.AutoTokenizer.from_pretrained(MODEL.parent, gguf_file=MODEL.name)
+        rows = {row["document"]: row for row in kvbench.load_csv(self.path("rows.csv"))}
+        with h5py.File(self.path("raw.h5")) as raw:
+            for result in raw["results"].values():
+                document = raw["documents"][str(result.attrs["document"])]
+                row = rows[document.attrs["name"].decode()]
+                full, found = (judged(model, tokenizer, document["context"][:].tolist(), answer[:].tolist())
+                               for answer in (document["scored"], result["answer"]))
+                self.assertEqual((full == "valid", found == "valid", found == "cut"),
+                                 (row["json_full"], row["json"], row["json_cut"]), row)
 
     def check(self, protocol, statuses):
         ids = self.ids()

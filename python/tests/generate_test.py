@@ -2,8 +2,11 @@
 """kvbench.evaluate(generate=N): what compressed caches say by themselves, beside the full cache."""
 import copy
 import hashlib
+import json
 import math
 import os
+import random
+from types import SimpleNamespace
 from unittest import mock
 
 import environment
@@ -17,6 +20,9 @@ from kvbench.models import passes as _passes  # noqa: E402
 
 CONTEXT, MOST = 40, 32
 KEPT = [0, 1, *range(20, CONTEXT)]
+TEXTS = ("", "a", "amber", 'say "so"', "\\", "tab\t", "é€𝄞", "\ud800", "\x7f", "/")
+PIECES = (*[bytes([c]) for c in b"\"\\{}[],:0-.e1 '\x00\x1f\t\x80\xc3"], b"", b"", b"\\u00", b"true", b"nul", b"NaN",
+          b"\xe2\x82", b"\xed\xa0\x80", b"\xf4\x90\x80\x80")
 
 
 def drawn(logits, context, position, temperature, seed):
@@ -228,6 +234,90 @@ class Edges(GenerateTest):
                             }.items():
             with self.subTest(words), self.refuses(words):
                 call()
+
+
+def is_json(text):
+    def refuse(constant):
+        raise ValueError(constant)
+    try:
+        json.loads(text.decode(), parse_constant=refuse)  # which it takes: NaN, Infinity
+        return True
+    except ValueError:
+        return False
+
+
+def completed(text):
+    """A valid text that begins with this one, if closing what is open finds one."""
+    judged = kvbench._core.judged
+    for _ in range(100):
+        if judged(text, False) != "cut":
+            return text
+        more = (text + bytes([c]) for c in b'"}]:0eaurls\x80\xbf')
+        text = next((longer for longer in more if judged(longer, False) != "broken"), b"")
+    return text
+
+
+class Json(GenerateTest):
+    def values(self, draws, depth=4):
+        kind = draws.randrange(7 if depth else 5)
+        if kind > 4:
+            items = [self.values(draws, depth - 1) for _ in range(draws.randrange(4))]
+            return items if kind == 5 else {draws.choice(TEXTS) + str(i): item for i, item in enumerate(items)}
+        return [draws.choice((True, False, None)), draws.randrange(-999, 999), draws.choice(TEXTS), draws.choice(TEXTS),
+                draws.random() * 10.0**draws.randrange(-9, 9)][kind]
+
+    def test_the_reader_against_that_of_python(self):
+        draws, judged = random.Random(4), kvbench._core.judged
+        counts = dict.fromkeys(("valid", "cut", "broken"), 0)
+        for _ in range(4000):
+            text = json.dumps(self.values(draws), ensure_ascii=draws.random() < 0.5).encode(errors="replace")
+            self.assertEqual(judged(text, True), "valid", text)
+            cut = text[:draws.randrange(len(text))]
+            self.assertIn(judged(cut, False), ("cut", "valid"), cut)  # a number is valid before it ends
+            mutated = bytearray(text)
+            for _ in range(draws.choice((1, 1, 1, 2, 4))):
+                at = draws.randrange(len(mutated) + 1)
+                mutated[at:at + draws.randrange(3)] = draws.choice(PIECES)
+            mutated = bytes(mutated).replace(b"\n", b" ")
+            found = judged(mutated, False)
+            counts[found] += 1
+            self.assertEqual(found == "valid", is_json(mutated), mutated)
+            if found == "cut":
+                self.assertTrue(is_json(completed(mutated)), mutated)
+                self.assertEqual(judged(mutated, True), "broken")
+        self.assertGreater(min(counts.values()), 200, counts)
+
+    def test_rows_by_hand(self):
+        """Tokens are digits, so that a line is valid unless it has a 0 before other digits, or is empty."""
+        documents = {str(seed): hf_models.token_ids(CONTEXT, seed) for seed in range(12)}
+        pieces = ["0", "1", "2", "3", "4", "5", "6", "\n"]
+        decode = SimpleNamespace(decode=lambda ids, **_: "".join(pieces[i % 8] for i in ids))
+        rows = self.rows(self.method, len(KEPT), documents=documents, tokenizer=decode, json=True)
+        seen = set()
+        for row in rows[1:]:
+            ids = documents[row["document"]]
+            for name, kept in {"json_full": range(CONTEXT), "json": KEPT}.items():
+                before = decode.decode(ids)
+                text = before + decode.decode(answer_by_hand(self.llama, ids, kept))
+                self.assertEqual(row[name], is_json(text.split("\n")[before.count("\n")].encode()), (row, text))
+                seen.add((name, row[name]))
+        self.assertEqual(len(seen), 4)
+        self.assertEqual(rows[0]["json"], sum(row["json"] for row in rows[1:]) / 12)
+        self.assertEqual({row["task"] for row in rows}, {"json"})
+
+    def test_ends_and_half_characters(self):
+        model = self.ending(7)
+        for said, expected in {'{"a': ("cut", "broken"), '{"a": 1}': ("valid", "valid"),
+                               '{"a\ufffd': ("cut", "broken"), '{"\ufffd": 1}': ("broken", "broken")}.items():
+            tokenizer = SimpleNamespace(decode=lambda ids, **_: "[1]\n" + said * (len(ids) > 2))
+            self.assertEqual([_passes.judged(model, tokenizer, [1, 2], answer) for answer in ([1, 2], [1, 2, 7])],
+                             [*expected], said)
+
+    def test_refusals(self):
+        with self.refuses("json=True judges text; give tokenizer="):
+            self.rows("h2o", json=True)
+        with self.refuses("free answers are judged as JSON; give generate="):
+            self.rows("h2o", json=True, tokenizer=SimpleNamespace(), generate=0)
 
 
 class Tables(GenerateTest):

@@ -49,6 +49,8 @@ inline constexpr std::string_view every_document = "every document",
                                   asked_32 = "documents that are continued by up to 32 tokens or more",
                                   asked_64 = "documents that are continued by up to 64 tokens or more",
                                   asked_256 = "documents that are continued by up to 256 tokens or more",
+                                  needles = "documents with statements of answers, of methods whose entries are tokens",
+                                  records = "documents whose free answers are judged as JSON",
                                   repeatable = "documents whose answers both have four tokens or more";
 }  // namespace applies
 
@@ -141,6 +143,17 @@ inline constexpr auto damage_figures = std::to_array<DamageFigure>({
     {{"beneficial", "share of answers that only the compressed cache has right", Better::larger, limits::share,
       applies::answers},
      MeanOf{[](const PassSums& s) { return s.beneficial; }, &PassSums::answers}},
+    {{"needle_kept",
+      "share of the tokens of the statements of the answers that a kv head still holds, mean over the kv heads of the "
+      "layers that the method compressed",
+      Better::larger, limits::share, applies::needles},
+     MeanOf{[](const PassSums& s) { return s.needle_kept; }, &PassSums::needles},
+     with_interval,
+     "needle_kept"},
+    {{"needle_lost", "share of these tokens that none of these kv heads holds", Better::smaller, limits::share,
+      applies::needles},
+     MeanOf{[](const PassSums& s) { return s.needle_lost; }, &PassSums::needles},
+     with_interval},
     {{"same_answer", "share of documents whose answer, by free generation, is that of the full cache to the last token",
       Better::larger, limits::share, applies::continued},
      MeanOf{[](const PassSums& s) { return s.same; }, &PassSums::continued},
@@ -182,6 +195,18 @@ inline constexpr auto damage_figures = std::to_array<DamageFigure>({
      MeanOf{[](const PassSums& s) { return s.repetition - s.repetition_full; }, &PassSums::repeatable},
      with_interval,
      "repetition"},
+    {{"json_full", "share of documents whose line is valid JSON with the full cache's answer", Better::larger,
+      limits::share, applies::records},
+     MeanOf{[](const PassSums& s) { return s.json_full; }, &PassSums::records}},
+    {{"json",
+      "share of documents whose last line of the context, with the free answer up to its line end, is valid JSON",
+      Better::larger, limits::share, applies::records},
+     MeanOf{[](const PassSums& s) { return s.json; }, &PassSums::records},
+     with_interval,
+     "json"},
+    {{"json_cut", "share of documents whose line is the beginning of valid JSON when the answer has all its tokens",
+      Better::smaller, limits::share, applies::records},
+     MeanOf{[](const PassSums& s) { return s.json_cut; }, &PassSums::records}},
 });
 inline constexpr std::size_t damage_count = damage_figures.size();
 

@@ -48,6 +48,31 @@ void fill_status(const std::vector<const PassResult*>& passes, EvalRecord& recor
   for (const std::string& note : notes) record.reason += (record.reason.empty() ? "" : "; ") + note;
 }
 
+/// How many seeds have an answer right, which are not independent: the majority of them counts, and a tie as wrong.
+struct Vote {
+  double seeds = 0, right = 0;
+  bool full = false;  ///< whether the full cache has it right
+  void add(bool by_full, bool by_seed) { seeds += 1, right += by_seed, full = by_full; }
+};
+using Votes = std::map<std::pair<std::size_t, std::size_t>, Vote>;  // by document, and number of its answer
+
+Difference test_flips(const Votes& answers, double margin, double& p, double& equal_p) {
+  std::int64_t harmful = 0, beneficial = 0;
+  for (const auto& [place, vote] : answers) {
+    const bool right = 2 * vote.right > vote.seeds;
+    harmful += vote.full && !right, beneficial += right && !vote.full;
+  }
+  p = mcnemar_mid_p(harmful, beneficial);
+  equal_p = tost_flips_p(harmful, beneficial, std::ssize(answers), margin);
+  if (equal_p <= decided_at) return Difference::none;
+  if (p > decided_at) return Difference::undecided;
+  return harmful > beneficial ? Difference::worse : Difference::better;
+}
+
+void add_reason(EvalRecord& record, const std::string& reason) {
+  record.verdict_reason += (record.verdict_reason.empty() ? "" : "; ") + reason;
+}
+
 }  // namespace
 
 EvalGroup::EvalGroup(const EvalResults& results, std::vector<const PassResult*> passes, Index turn)
@@ -139,6 +164,7 @@ void EvalGroup::fill(EvalRecord& record, const EvalRows& rows, bool verdicts) co
   if (!verdicts) return;
   test_nll(record, rows);
   if (record.answers > 0) test_match(record, rows);
+  if (total(&PassSums::records) > 0) test_json(record, rows);
 }
 
 void EvalGroup::fill_costs(EvalRecord& record) const {
@@ -180,40 +206,40 @@ void EvalGroup::test_nll(EvalRecord& record, const EvalRows& rows) const {
 }
 
 void EvalGroup::test_match(EvalRecord& record, const EvalRows& rows) const {
-  // Seeds of the same answer are not independent: the majority of them counts, and a tie as wrong.
-  std::map<std::pair<std::size_t, std::size_t>, std::array<double, 3>>
-      answers;  // seeds, right, right with the full cache
+  Votes votes;
   for (const Place& place : places_) {
     const std::vector<AnswerMatch> matches = matches_of(document_of(place), *place.pass);
-    for (std::size_t i = 0; i < matches.size(); ++i) {
-      std::array<double, 3>& counts = answers[{place.document, i}];
-      counts[0] += 1, counts[1] += matches[i].compressed, counts[2] += matches[i].full;
-    }
-  }
-  std::int64_t harmful = 0, beneficial = 0;
-  for (const auto& [place, counts] : answers) {
-    const bool right = 2 * counts[1] > counts[0], right_full = counts[2] > 0;
-    harmful += right_full && !right, beneficial += right && !right_full;
+    for (std::size_t i = 0; i < matches.size(); ++i)
+      votes[{place.document, i}].add(matches[i].full, matches[i].compressed);
   }
   record.match_margin = rows.match_margin;
-  record.match_p = mcnemar_mid_p(harmful, beneficial);
-  record.match_equal_p = tost_flips_p(harmful, beneficial, std::ssize(answers), rows.match_margin);
-  record.match_verdict = Difference::undecided;
-  const auto add_reason = [&](const std::string& reason) {
-    record.verdict_reason += (record.verdict_reason.empty() ? "" : "; ") + reason;
-  };
+  record.match_verdict = test_flips(votes, rows.match_margin, record.match_p, record.match_equal_p);
   const double full = record.of(damage("match_full")).mean, brief = record.of(damage("match_short")).mean;
   if (full < rows.least_match) {
     record.match_verdict = Difference::cannot_discriminate;
-    add_reason(fmt::format("the full cache answers only {:.3g} of the questions", full));
+    add_reason(record, fmt::format("the full cache answers only {:.3g} of the questions", full));
   } else if (brief > full - rows.match_margin) {
     record.match_verdict = Difference::cannot_discriminate;
-    add_reason(fmt::format("a short context answers {:.3g} of the questions, the full one {:.3g}", brief, full));
-  } else if (record.match_equal_p <= decided_at) {
-    record.match_verdict = Difference::none;
-  } else if (record.match_p <= decided_at) {
-    record.match_verdict = harmful > beneficial ? Difference::worse : Difference::better;
+    add_reason(record,
+               fmt::format("a short context answers {:.3g} of the questions, the full one {:.3g}", brief, full));
   }
+}
+
+void EvalGroup::test_json(EvalRecord& record, const EvalRows& rows) const {
+  Votes votes;
+  double cut = 0;
+  for (const Place& place : places_) {
+    votes[{place.document, 0}].add(document_of(place).json == Json::valid, place.pass->json == Json::valid);
+    cut += document_of(place).json == Json::cut;
+  }
+  record.match_margin = rows.match_margin;
+  record.json_verdict = test_flips(votes, rows.match_margin, record.json_p, record.json_equal_p);
+  const double full = record.of(damage("json_full")).mean;
+  if (full >= rows.least_match) return;
+  record.json_verdict = Difference::cannot_discriminate;
+  add_reason(record, fmt::format("of the full cache's answers only {:.3g} are valid JSON, and {:.3g} have too few "
+                                 "tokens to end",
+                                 full, cut / total(&PassSums::records)));
 }
 
 std::vector<std::int64_t> EvalGroup::layers() const {

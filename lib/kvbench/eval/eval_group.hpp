@@ -39,6 +39,7 @@ class EvalGroup {
   void fill_costs(EvalRecord& record) const;
   void test_nll(EvalRecord& record, const EvalRows& rows) const;
   void test_match(EvalRecord& record, const EvalRows& rows) const;
+  void test_json(EvalRecord& record, const EvalRows& rows) const;
   const EvalDocument& document_of(const Place& place) const { return results_->documents[place.pass->document]; }
 
   const EvalResults* results_;

@@ -20,9 +20,10 @@ struct EvalRows {
   bool documents = false;  ///< also one per document; the intervals of `kvbench report` need them
   /// also one per layer, with the errors of the layer, for rows over documents (and per document)
   bool layers = false;
-  double nll_margin = 0.02;    ///< "no difference" of nll: its mean difference lies within +- this, nats per token
-  double match_margin = 0.05;  ///< "no difference" of exact match: its difference lies within +- this
-  double least_match = 0.5;    ///< exact match of the full cache below which a task cannot discriminate
+  double nll_margin = 0.02;  ///< "no difference" of nll: its mean difference lies within +- this, nats per token
+  /// "no difference" of exact match, or of valid JSON: its difference lies within +- this
+  double match_margin = 0.05;
+  double least_match = 0.5;  ///< exact match, or valid JSON, of the full cache below which a task cannot discriminate
 };
 
 /// What the paired comparison with the full cache shows.
@@ -48,10 +49,11 @@ struct EvalRecord : replay::RowIdentity, replay::Costs {
   Index answers = 0;            ///< answers of one seed; 0 for tasks without exact match
 
   DamageRow damage;
-  double match_p = NAN;                           ///< McNemar's mid-p
-  double nll_equal_p = NAN, match_equal_p = NAN;  ///< of the equivalence tests
-  double nll_margin = NAN, match_margin = NAN;    ///< as in EvalRows, of rows with verdicts
-  Difference nll_verdict = Difference::not_measured, match_verdict = Difference::not_measured;
+  double match_p = NAN, json_p = NAN;                                 ///< McNemar's mid-p
+  double nll_equal_p = NAN, match_equal_p = NAN, json_equal_p = NAN;  ///< of the equivalence tests
+  double nll_margin = NAN, match_margin = NAN;                        ///< as in EvalRows, of rows with verdicts
+  Difference nll_verdict = Difference::not_measured, match_verdict = Difference::not_measured,
+             json_verdict = Difference::not_measured;
   std::string verdict_reason;  ///< why the task cannot discriminate
 
   replay::PerMetric<double> metrics = no_metrics;  ///< means over layers, heads, tokens, documents and seeds

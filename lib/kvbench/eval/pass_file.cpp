@@ -27,7 +27,7 @@ void visit(A& archive, eval::LayerErrors& v) {
 template <class A>
 void visit(A& archive, eval::PassResult& v) {
   archive(v.injection.mode, v.injection.layer, v.injection.scale, v.status, v.reason, v.tokens, v.answer, v.layers,
-          v.budget_tokens, v.kept_tokens, v.bytes, v.seconds);
+          v.needles.kept, v.needles.lost, v.budget_tokens, v.kept_tokens, v.bytes, v.seconds);
 }
 
 template <class A>
@@ -69,6 +69,8 @@ void check_pass(const PassResult& pass, const std::vector<int>& layers) {
   store::check_message(pass.reason);
   store::check_bytes(pass.bytes);
   for (const double amount : {pass.budget_tokens, pass.kept_tokens, pass.seconds}) check_amount(amount);
+  for (const double share : {pass.needles.kept, pass.needles.lost})
+    require(!(share < 0 || share > 1 + 1e-9), "a share of needles is not from 0 to 1");
   for (const TokenScore& token : pass.tokens) {
     for (const double nats : {token.kl, token.nll_full, token.nll}) check_score(nats);
     require(token.tv >= 0 && token.tv <= 1, "a total variation is not from 0 to 1");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <locale>
+#include <set>
 #include <span>
 #include <sstream>
 
@@ -132,12 +133,34 @@ std::span<const ScoredSpan> spans_of(const TaskDocument& document, Index turn) {
   return has_it ? all.subspan(static_cast<std::size_t>(at), 1) : std::span<const ScoredSpan>();
 }
 
+NeedlesHeld needles_held(const TaskDocument& document, const Holders& holders) {
+  std::set<Index> tokens;
+  for (const ScoredSpan& span : document.spans) {
+    for (Index i = 0; i < span.needle_tokens; ++i) tokens.insert(span.needle + i);
+  }
+  if (tokens.empty() || holders.heads == 0) return {};
+  double kept = 0, lost = 0;
+  for (const Index token : tokens) {
+    const Index heads =
+        token < std::ssize(holders.of_token) ? holders.of_token[static_cast<std::size_t>(token)] : Index{0};
+    kept += static_cast<double>(heads) / static_cast<double>(holders.heads), lost += heads == 0;
+  }
+  const auto count = static_cast<double>(tokens.size());
+  return {kept / count, lost / count};
+}
+
 PassSums sums_of(const TaskInfo& task, const EvalDocument& document, const PassResult& pass, Index turn) {
   check_length(document, pass.tokens.size(), "of a configuration");
   const bool has_short = !document.without_distant.empty();
   if (has_short) check_length(document, document.without_distant.size(), "of the short context");
   PassSums sums;
   if (document.generate > 0) add_answer(document, pass.answer, sums);
+  if (!std::isnan(pass.needles.kept))
+    sums.needles = 1, sums.needle_kept = pass.needles.kept, sums.needle_lost = pass.needles.lost;
+  if (document.json) {
+    sums.records = 1, sums.json_full = *document.json == Json::valid;
+    sums.json = pass.json == Json::valid, sums.json_cut = pass.json == Json::cut;
+  }
   for (const ScoredSpan& span : spans_of(document.document, turn)) {
     for (Index i = span.begin - 1; i < span.end - 1; ++i) {
       const auto at = static_cast<std::size_t>(i);

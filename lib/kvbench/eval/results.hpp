@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <kvbench/eval/answers.hpp>
+#include <kvbench/eval/json.hpp>
 #include <kvbench/eval/scores.hpp>
 #include <kvbench/eval/tasks.hpp>
 #include <kvbench/replay/records/results.hpp>
@@ -53,6 +54,18 @@ struct LayerErrors {
   double residual = NAN;
 };
 
+/// How many kv heads hold the tokens of a context, of the layers that a method compresses.
+struct Holders {
+  std::vector<Index> of_token;  ///< [tokens]; none holds those behind
+  Index heads = 0;
+};
+/// Of the needles' tokens: the share that a kv head holds, mean, and the share that none holds. NaN where there are
+/// none, or no layer was compressed.
+struct NeedlesHeld {
+  double kept = NAN, lost = NAN;
+};
+NeedlesHeld needles_held(const TaskDocument& document, const Holders& holders);
+
 /// One pass: the scored tokens of a document through the model, with one configuration and injection.
 struct PassResult {
   std::size_t configuration = 0, document = 0;  ///< indices into EvalResults
@@ -61,7 +74,9 @@ struct PassResult {
   std::string reason;                         ///< why it is not ok, or notes
   std::vector<TokenScore> tokens;             ///< tokens[i] is the prediction of scored[i + 1]
   std::vector<int> answer;                    ///< of the compressed cache by itself, if documents are continued
+  std::optional<Json> json = {};              ///< the line that `answer` ends, if answers are judged as JSON
   std::vector<LayerErrors> layers;            ///< of the layers that the method compressed, ascending
+  NeedlesHeld needles;                        ///< when the last scored token is answered
   double budget_tokens = 0, kept_tokens = 0;  ///< means per kv head, as in replay
   replay::Bytes bytes;                        ///< mean per kv head over all layers of the model
   double seconds = 0;                         ///< of the pass of this configuration
@@ -71,6 +86,7 @@ struct EvalDocument {
   std::size_t task = 0;                     ///< index into EvalResults::tasks
   TaskDocument document;                    ///< if it is continued, the scored tokens are the answer of the full cache
   Index generate = 0;                       ///< Generation::tokens
+  std::optional<Json> json = {};            ///< as PassResult::json, of the full cache
   std::vector<ShortScore> without_distant;  ///< as PassResult::tokens; empty: there was no short-context pass
   Index context_tokens = 0;                 ///< of a document at one of several lengths; 0: that of EvalResults
 };
@@ -144,6 +160,8 @@ struct PassSums {
   double continued = 0, same = 0, differs = 0, first_differs = 0, length_full = 0, length = 0;
   double alike_32 = 0, asked_32 = 0, alike_64 = 0, asked_64 = 0, alike_256 = 0, asked_256 = 0;
   double repeatable = 0, repetition_full = 0, repetition = 0;
+  double needles = 0, needle_kept = 0, needle_lost = 0;       // of documents whose holders of needles are known
+  double records = 0, json_full = 0, json = 0, json_cut = 0;  // of documents whose answers are judged as JSON
 };
 /// The spans of a document; of one turn alone, unless it is 0.
 std::span<const ScoredSpan> spans_of(const TaskDocument& document, Index turn);

@@ -43,6 +43,7 @@ std::span<const TaskInfo> all_tasks() {
       tracking_task(),
       common_words_task(),
       rules_task(),
+      json_task(),
   };
   // clang-format on
   return table;

@@ -49,6 +49,7 @@ struct ScoredSpan {
   Index begin = 0, end = 0;
   /// where the span's needle begins in the context, as a share of its tokens; NaN where there is no needle
   double depth = 0;
+  Index needle = 0, needle_tokens = 0;  ///< the needle in the context; no tokens where there is none
   Index size() const { return end - begin; }
 };
 
@@ -87,6 +88,7 @@ struct TaskInfo {
   bool several = false;      ///< a document has as many answers as TaskRequest::questions
   /// A context may lose its first tokens: no scored token asks for them, or copies them.
   bool shortens = false;
+  bool json = false;  ///< free answers are judged by read_json_line(); documents are for free generation alone
   TaskDocument (*make)(const TaskRequest& request, Index document) = nullptr;
 };
 

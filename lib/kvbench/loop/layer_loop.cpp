@@ -26,28 +26,28 @@ std::set<Index> last_tokens(const std::vector<methods::HostTable>& entries, Inde
   return out;
 }
 
-/// Sets LayerAnswer::held of the next head.
+/// Adds LayerAnswer::held of the next head.
 void add_held(const std::vector<methods::HostTable>& entries, const trace::TraceInfo& document,
               const replay::ReplayRequest& request, LayerAnswer& answer) {
-  const bool retrieves = request.methods.front().info->kind == methods::Kind::retrieval,
-             kept = request.decoded == replay::Decoded::keep;  // decoded tokens are no entries of the method
   const auto stands_for_others = [](const methods::HostTable& table) { return table.merged() || table.weighted(); };
-  if (std::ranges::any_of(entries, stands_for_others)) {
+  if (std::ranges::any_of(entries, stands_for_others))
     answer.no_tokens = "its entries have weights or rows of their own, and only tokens can be compressed again";
-    return;
-  }
+  const bool retrieves = request.methods.front().info->kind == methods::Kind::retrieval;
+  const Index context = document.prompts.front().prompt_tokens, end = document.prompts.front().num_tokens;
   std::set<Index> tokens;
-  for (Index t = 0; retrieves && t < document.prompts.front().num_tokens; ++t) tokens.insert(t);
+  const auto add = [&](Index first, Index last) {
+    for (Index t = std::max<Index>(0, first); t < std::min(last, end); ++t) tokens.insert(t);
+  };
   for (Index g = 0; !retrieves && g < document.group(); ++g) {
     std::set<Index> of_query_head = last_tokens(entries, document.group(), g);
-    if (g > 0 && of_query_head != tokens) {
+    if (g > 0 && of_query_head != tokens && answer.no_tokens.empty())
       answer.no_tokens = "the query heads of a kv head hold different tokens, and are compressed again together";
-      return;
-    }
-    tokens = std::move(of_query_head);
+    tokens.merge(of_query_head);
   }
-  for (Index t = document.prompts.front().prompt_tokens; kept && t < document.prompts.front().num_tokens; ++t)
-    tokens.insert(t);
+  if (retrieves) add(0, end);
+  add(0, request.protect_first);
+  add(context - request.protect_last, context);
+  if (request.decoded == replay::Decoded::keep) add(context, end);  // they are no entries of the method
   answer.held.emplace_back(tokens.begin(), tokens.end());
 }
 
@@ -60,7 +60,7 @@ LayerAnswer collect(std::vector<replay::HeadResult>& heads, const trace::TraceIn
     if (answer.status == replay::Status::ok && result.status != replay::Status::ok)
       answer.status = result.status, answer.reason = result.reason;
     if (result.raw) {
-      if (answer.no_tokens.empty()) add_held(result.raw->entries, document, request, answer);
+      add_held(result.raw->entries, document, request, answer);
       std::ranges::copy(result.raw->output, std::back_inserter(answer.outputs));
       std::ranges::copy(result.raw->exact, std::back_inserter(answer.exact));
     }

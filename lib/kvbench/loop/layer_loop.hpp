@@ -27,9 +27,9 @@ struct LayerAnswer {
   std::vector<float> exact;    ///< as `outputs`, of exact attention over the same arrays
   std::vector<replay::ConfigurationResult>
       heads;  ///< by kv head; ConfigurationResult::metrics compare with exact attention over the same arrays
-  /// By kv head: the tokens of the document that its cache holds after the last scored one, ascending. What methods
-  /// retrieve per query is chosen from all tokens, which they hold. Empty where `no_tokens` says why it holds none that
-  /// could be compressed again.
+  /// By kv head: the tokens of the document that its cache holds after the last scored one, ascending: those of all
+  /// query heads, and those that the harness holds beside it. Methods that retrieve hold all tokens. `no_tokens` says
+  /// why these tokens cannot be compressed again, if they cannot.
   std::vector<std::vector<Index>> held;
   std::string no_tokens;
 };

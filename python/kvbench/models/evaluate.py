@@ -18,7 +18,7 @@ from .attention import alone_with
 from .examination import check_model, examination
 from .loading import TYPES, token_ids
 from .measure import gradients
-from .passes import NO_MEMORY, Passes
+from .passes import NO_MEMORY, Passes, judged
 from .scored import described, is_scored
 
 BYTES = ("kv", "meta", "fast", "slow", "read", "full")
@@ -81,8 +81,12 @@ class Evaluation:
     """Documents through a model with the full cache and with each configuration, to a table in the file `output`."""
 
     def __init__(self, model, methods, budgets, output, *, context, score, seeds=1, name=None, sha256=None, text="",
-                 rope_layout=None, threads=0, protocol="decode", generate=0, temperature=0.0, sample_seed=0):
+                 rope_layout=None, threads=0, protocol="decode", generate=0, temperature=0.0, sample_seed=0,
+                 json=None):
         where = "evaluate()"
+        require(generate or json is None, where, "free answers are judged as JSON; give generate=, the most tokens of "
+                "an answer.")
+        self._tokenizer = json
         require(0 <= sample_seed < 2**32, where, f"sample_seed is {sample_seed}; it is from 0 to {2**32 - 1}.")
         self._generation, self._most = _core().Generation(generate, temperature, sample_seed), generate
         longest = getattr(model.config.get_text_config(), "max_position_embeddings", None) or 2**31
@@ -104,7 +108,7 @@ class Evaluation:
         weights = next((short for short, dtype in TYPES.items() if dtype == model.dtype), str(model.dtype))
         self._table = _core().Evaluation(os.fspath(output), name, sha256 or digest_of(model), text, context, weights,
                                          layers, model.config.get_text_config().num_hidden_layers, protocol,
-                                         self._generation)
+                                         self._generation, "text" if json is None else "json")
         seeds, budgets = seeds_of(seeds), [str(item) for item in listed(budgets, "budgets")]
         require(budgets, where, "there are no budgets.")
         self._configurations = []  # method, budget and seed as compressed() takes them, and why it does not
@@ -147,7 +151,7 @@ class Evaluation:
                        why_not or too_long)
 
     def _read(self, name, context, scored, begins, why_not):
-        short = self._table.add_document(name, context, scored, begins, self.context)
+        short = self._table.add_document(name, context, scored, begins, self.context, self._judged(context, scored))
         if why_not:
             for number in range(len(self._configurations)):
                 self._table.add_end(number, "skipped", why_not)
@@ -175,6 +179,9 @@ class Evaluation:
             raise Error(f"evaluate(): document {name}, in the model itself: {failure}") from None
         return answer, "" if len(answer) > 1 else _core().ends_at_once
 
+    def _judged(self, context, answer):
+        return judged(self.model, self._tokenizer, context, answer) if self._tokenizer and answer else ""
+
     def _draw(self, context):
         return _core().NextToken(self._generation, context)
 
@@ -189,13 +196,13 @@ class Evaluation:
             if self._most:
                 answer = self._passes.answer(self._compression(*given, len(scored)), context, scored[0], begun,
                                              self._most, self._draw(context))
-            self._add_pass(number, run, full, logits, time.monotonic() - started, answer)
+            self._add_pass(number, run, full, logits, time.monotonic() - started, answer, self._judged(context, answer))
         except NoCache as why:
             self._table.add_end(number, why.status, str(why))
         except (Error, *NO_MEMORY) as failure:
             self._table.add_end(number, "failed", str(failure) or "there is no memory for it")
 
-    def _add_pass(self, number, run, full, logits, seconds, answer):
+    def _add_pass(self, number, run, full, logits, seconds, answer, json):
         exact = {layer: held.whole for layer, held in run.present.items() if held.whole}
         reason = next(iter(exact.values()), "")
         if len(exact) == len(run.layers):
@@ -210,7 +217,7 @@ class Evaluation:
         notes = [f"layer {', '.join(map(str, exact))} stays exact: {reason}"] if exact else []
         if self._most and self.context + max(len(full), len(answer)) > self._longest:
             notes.append(f"answers reach beyond the {self._longest} tokens that the model was trained on")
-        self._table.add_pass(number, full, logits, layers, *tokens, parts, "; ".join(notes), seconds, answer)
+        self._table.add_pass(number, full, logits, layers, *tokens, parts, "; ".join(notes), seconds, answer, json)
 
 
 def documents_of(documents, tokenizer, vocabulary):
@@ -248,7 +255,7 @@ def evaluate(model: Any, documents: Any, methods: Any, budgets: Any = "25%mem", 
              context: Any = 1024, score: int = 64, seeds: Any = 1, per_document: bool = True,
              output: FilePath | None = None, name: str | None = None, rope_layout: str | None = None,
              threads: int = 0, protocol: str = "decode", generate: int = 0, temperature: float = 0.0,
-             sample_seed: int = 0) -> Rows:
+             sample_seed: int = 0, json: bool = False) -> Rows:
     """What methods do to the output of a model of transformers: the rows of ``kvbench eval``.
 
     One `evaluate()` of a model runs at a time: calls in other threads wait for each other, as `compressed()` does for
@@ -286,6 +293,8 @@ def evaluate(model: Any, documents: Any, methods: Any, budgets: Any = "25%mem", 
         Of sampled answers, which all caches draw with the same random numbers; 0: greedy.
     sample_seed : int
         The seed of these numbers.
+    json : bool
+        Whether the line that each free answer continues, to its line end, is judged as JSON (docs/eval.md).
 
     Returns
     -------
@@ -304,12 +313,14 @@ def evaluate(model: Any, documents: Any, methods: Any, budgets: Any = "25%mem", 
     """
     check_model(model, "evaluate()")
     check_table(output, "evaluate()")
+    require(tokenizer is not None or not json, "evaluate()", "json=True judges text; give tokenizer=.")
     read = list(documents_of(documents, tokenizer, model.config.get_text_config().vocab_size))
     with alone_with(model, "evaluate()"), tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
         path = os.path.abspath(output or os.path.join(folder, "rows.csv"))
         run = Evaluation(model, methods, budgets, path, context=context, score=score, seeds=seeds, name=name,
                          text=read[0][0], rope_layout=rope_layout, threads=threads, protocol=protocol,
-                         generate=generate, temperature=temperature, sample_seed=sample_seed)
+                         generate=generate, temperature=temperature, sample_seed=sample_seed,
+                         json=tokenizer if json else None)
         for document in read:
             run.read(*document)
         run.finish(per_document)

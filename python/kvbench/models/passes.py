@@ -8,12 +8,14 @@ import inspect
 import numpy as np
 import torch
 
+from ..program.commands import _core
 from .attention import Interface
 from .compressed import Compression, running
 from .continued import cache_name
 from .examination import examination
 from .measure import TOLERANCE, body_of
 
+UNKNOWN = "\ufffd".encode()
 NO_MEMORY = (MemoryError, torch.OutOfMemoryError)
 
 
@@ -23,6 +25,17 @@ def ends_of(model):
     for config in (getattr(model, "generation_config", None), model.config.get_text_config()):
         found = getattr(config, "eos_token_id", None) if found is None else found
     return set(found if isinstance(found, (list, tuple)) else [found]) - {None}
+
+
+def judged(model, tokenizer, context, answer):
+    """What the line that an answer continues is: "valid" JSON, "cut", or "broken" (docs/eval.md)."""
+    ended = bool(ends_of(model).intersection(answer[-1:]))
+    before, after = (tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+                     for ids in (context, context + answer[:len(answer) - ended]))
+    line = after.split("\n", before.count("\n"))[-1].encode(errors="replace")
+    # Decoders write U+FFFD for bytes that are not UTF-8: at the end of an answer those of half a character.
+    line = line if ended else line.removesuffix(UNKNOWN)
+    return _core().judged(line.replace(UNKNOWN, b"\xff"), ended)
 
 
 class Passes:

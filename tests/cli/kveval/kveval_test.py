@@ -178,6 +178,31 @@ def test_tasks_whose_statements_are_nearly_equal(folder):
         kveval(*common, 1, "--task", task, "--context", least)
 
 
+def test_what_heads_hold_of_the_needles(folder):
+    """sink keeps the first 4 tokens of 320 and the last 188, the same in each head. Of four documents the needle of
+    number i begins in the i-th part of the first 288 tokens."""
+    table = evaluate("--text", text_file(folder), "--task", "passkey", "--context", CONTEXT, "--documents", 4,
+                     "--layers", "0,3", "--no-f32", "--per-document", "--method", "sink,h2o,quest,kmeans,exact",
+                     "--budget", 192)
+    held = {(row["method"], row["document"]): [row["needle_kept"], row["needle_lost"]] for row in table}
+    of = lambda *place: held[place]
+    assert [of("sink", f"passkey-{i}") for i in (0, 2, 3)] == [["0", "1"], ["1", "0"], ["1", "0"]], held
+    assert of("exact", "all") == ["1", "0"] and of("quest", "all") == of("kmeans", "all") == ["", ""], held
+    kept, lost = map(float, of("h2o", "all"))
+    assert 0 < kept < 1 and lost < 1 - kept, held
+
+
+def test_free_answers_as_json(folder):
+    common = ["--text", text_file(folder), "--task", "json", "--documents", 1, "--context", 300, "--no-f32",
+              "--generate"]
+    names = "json_full", "json", "json_cut", "json_verdict"
+    [exact] = evaluate(*common, 100, "--method", "exact", "--budget", "100%")
+    assert [exact[name] for name in names] == ["1", "1", "0", "undecided"], exact
+    [brief] = evaluate(*common, 2, "--method", "sink", "--layers", "0")
+    assert [brief[name] for name in names] == ["0", "0", "1", "cannot discriminate"], brief
+    assert "only 0 are valid JSON, and 1 have too few tokens to end" in brief["verdict_reason"], brief
+
+
 def test_models_and_tasks_without_a_chat_form(folder):
     arguments = ["--text", text_file(folder), *SMALL_QUESTIONS, "--method", "sink", "--chat"]
     model, key = pathlib.Path(harness.MODEL).read_bytes(), b"tokenizer.chat_template" + struct.pack("<I", 8)

@@ -34,6 +34,7 @@ PassResult sample_pass() {
                   .tokens = {{.kl = 0.25, .nll_full = 1, .nll = 2.5, .same_top = true, .right = true},
                              {.kl = 3, .right_full = true}},
                   .layers = {{.layer = 4, .drift = 0.5}, {.layer = 9, .residual = 0.125}},
+                  .needles = {0.5, 0.25},
                   .budget_tokens = 12.5,
                   .kept_tokens = 11,
                   .bytes = {.kv = 1, .meta = 2, .fast = 3, .slow = 4, .read = 5, .full = 6},
@@ -67,6 +68,7 @@ TEST_CASE("passes and documents of an evaluation are read as they were stored") 
   CHECK(std::isnan(pass.layers[0].residual));
   CHECK(pass.layers[1].metrics[Metric::err_bound_op] == 0.75);
   CHECK(pass.layers[1].layer == 9);
+  CHECK((pass.needles.kept == 0.5 && pass.needles.lost == 0.25));
   CHECK(pass.bytes.full == 6);
   CHECK(pass.bytes.slow == 4);
   CHECK(pass.seconds == 1.5);
@@ -104,6 +106,7 @@ TEST_CASE("a pass that cannot be right is refused, whatever its checksum") {
       {"the stored layers", [](PassResult& p) { p.layers[1].layer = 4; }},
       {"the stored layers", [](PassResult& p) { std::swap(p.layers[0], p.layers[1]); }},
       {"limits", [](PassResult& p) { p.layers[1].metrics[Metric::rel_err] = -0.5; }},
+      {"share of needles", [](PassResult& p) { p.needles.lost = 1.5; }},
       {"negative", [](PassResult& p) { p.layers[0].drift = -1; }},
       {"negative", [](PassResult& p) { p.layers[1].residual = -INFINITY; }},
       {"length of a stored answer", [](PassResult& p) { p.answer = {1}; }},

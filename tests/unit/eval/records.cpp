@@ -153,6 +153,30 @@ TEST_CASE("seeds of a configuration share a row; the majority of an answer's see
   CHECK(std::isnan(rows[0].of(damage("key_nll_diff")).mean));
 }
 
+// Of six kv heads three hold token 2, none 3, all 4, and none 9, which is behind the last one that any holds.
+TEST_CASE("what kv heads hold of the statements of answers, whose tokens count once") {
+  TaskDocument document{.name = "d", .spans = {{1, 2}, {2, 3}, {3, 4, NAN}}};
+  document.spans[0].needle = 2, document.spans[0].needle_tokens = 3;
+  document.spans[1] = document.spans[0];
+  Holders holders{.of_token = {6, 6, 3, 0, 6, 1}, .heads = 6};
+  CHECK(needles_held(document, holders).kept == doctest::Approx(9.0 / 18));
+  CHECK(needles_held(document, holders).lost == doctest::Approx(1.0 / 3));
+  document.spans[1].needle = 9, document.spans[1].needle_tokens = 1;
+  CHECK(needles_held(document, holders).kept == doctest::Approx(9.0 / 24));
+  CHECK(needles_held(document, holders).lost == 0.5);
+  holders.heads = 0;  // no layer was compressed
+  CHECK(std::isnan(needles_held(document, holders).kept));
+  CHECK(std::isnan(needles_held({.name = "text", .spans = {{1, 2, NAN}}}, {.of_token = {1}, .heads = 1}).lost));
+
+  EvalResults results = made_results(2, false);
+  results.configurations = {{"h2o", "", quarter, false, 0}};
+  results.passes = {made_pass(0, 0), made_pass(0, 1)};
+  CHECK(std::isnan(summarize(results, {})[0].of(damage("needle_kept")).mean));
+  results.passes[0].needles = {0.25, 0.5}, results.passes[1].needles = {0.75, 0};
+  CHECK(summarize(results, {})[0].of(damage("needle_kept")).mean == 0.5);
+  CHECK(summarize(results, {})[0].of(damage("needle_lost")).mean == 0.25);
+}
+
 TEST_CASE("a task on which the full cache fails, or which needs no context, cannot discriminate") {
   EvalResults results = made_results(2, true);
   results.configurations = {{"h2o", "", quarter, false, 0}};

@@ -10,12 +10,15 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/eval/json.hpp>
 #include <kvbench/eval/results.hpp>
+#include <support/messages.hpp>
 #include <unit/eval/word_tokenizer.hpp>
 
 using namespace kvbench;
 using namespace kvbench::eval;
 using namespace kvbench::eval_test;
+using namespace kvbench::testing;
 
 namespace {
 
@@ -163,6 +166,11 @@ TEST_CASE("needles: every answer occurs once in the context, at its depth, behin
         const auto begin = static_cast<std::size_t>(std::llround(span.depth * 900));
         const std::string needle = s.tokenizer.text(std::span(document.context).subspan(begin, 40));
         CHECK(needle.find(number) < needle.find('\n'));
+        CHECK(span.needle == static_cast<Index>(begin));
+        const std::string stated =
+            s.tokenizer.text(std::span(document.context).subspan(begin, static_cast<std::size_t>(span.needle_tokens)));
+        CHECK(stated.find(number) != stated.npos);
+        CHECK(stated.find('\n') == stated.size() - 1);
       }
     }
   }
@@ -239,6 +247,39 @@ TEST_CASE("rules: they begin the context, each sign has one, and each answer is 
   // 84 answers; each of the four is expected 21 times, with a standard deviation below 4.
   CHECK(asked.size() == 4);
   for (const auto& [answer, count] : asked) CHECK(std::abs(count - 21) <= 12);
+}
+
+TEST_CASE("json: the context is lines of JSON with the same keys, and ends with the beginning of one") {
+  Setup s;
+  s.request.prefix.clear();
+  for (const TaskDocument& document : s.documents("json")) {
+    std::string lines = s.context(document) + s.scored(document);
+    lines.erase(0, lines.find('\n') + 1);  // the first one is cut
+    const std::string lead = s.context(document).substr(s.context(document).rfind('\n') + 1);
+    CHECK(lead.starts_with("{\""));
+    CHECK(lead.ends_with("\": \""));
+    std::set<std::string> different, keys;
+    for (std::size_t end = 0; (end = lines.find('\n')) != lines.npos; lines.erase(0, end + 1)) {
+      const std::string line = lines.substr(0, end);
+      CAPTURE(line);
+      CHECK(read_json(line) == Json::valid);
+      CHECK(line.starts_with(lead));
+      different.insert(line);
+      std::string names;  // what stands before a colon
+      for (std::size_t colon = 0; (colon = line.find("\":", colon + 1)) != line.npos;)
+        names += line.substr(line.rfind('"', colon - 1), colon - line.rfind('"', colon - 1));
+      keys.insert(names);
+    }
+    CHECK(different.size() > 8);
+    CHECK(keys.size() == 1);
+    CHECK(read_json(lines) == Json::cut);  // the last one
+  }
+  s.request.context_tokens = 60, s.request.documents = 1;
+  const std::string message = message_of<Error>([&] { s.documents("json"); });
+  CAPTURE(message);
+  REQUIRE(message.find("give at least ") != message.npos);
+  s.request.context_tokens = std::stoll(message.substr(message.find("at least ") + 9));
+  CHECK_NOTHROW(make_documents(find_task("json"), s.request));
 }
 
 TEST_CASE("confusable: each asked key has a neighbour in each digit, and each key one number") {
@@ -388,12 +429,12 @@ TEST_CASE("errors name the field or the file, and the remedy") {
   s.request.questions = 3, s.request.context_tokens = 900;
   for (const TaskInfo& task : all_tasks()) {
     CAPTURE(task.name);
-    if (task.name == "common-words" || task.name == "lines") continue;  // few words make long lists
+    if (task.name == "common-words" || task.name == "lines" || task.json) continue;  // few words make long lists
     s.request.haystack = made_text(9);
     CHECK_THROWS_WITH_AS(s.documents(task.name), doctest::Contains("longer text"), Error);
   }
   s.request.haystack.clear();
-  for (const char* task : {"common-words", "lines"})
+  for (const char* task : {"common-words", "lines", "json"})
     CHECK_THROWS_WITH_AS(s.documents(task), doctest::Contains("book.txt: has 0 different words"), Error);
 }
 

@@ -105,13 +105,13 @@ TaskDocument assemble(const TaskRequest& request, const Filler& filler, const st
   const Index room = room_for(request, around + of_needles,
                               std::max(of_needles, Index{1}));  // the filler is not less than the needles
 
-  std::vector<double> depths(needles.size());
+  std::vector<Index> begins(needles.size());
   std::size_t next = 0;
   Index filled = 0;
   const auto add_needles = [&](bool all) {
     for (; next < needles.size(); ++next) {
       if (!all && static_cast<double>(filled) < needles[next].depth * static_cast<double>(room)) return;
-      depths[next] = static_cast<double>(out.context.size()) / static_cast<double>(request.context_tokens);
+      begins[next] = std::ssize(out.context);
       append_tokens(out.context, stated[next]);
     }
   };
@@ -123,7 +123,10 @@ TaskDocument assemble(const TaskRequest& request, const Filler& filler, const st
   add_needles(true);
   append_tokens(out.context, asked.in_context);
   for (ScoredSpan& span : out.spans) {
-    if (!std::isnan(span.depth)) span.depth = depths[static_cast<std::size_t>(span.depth)];
+    if (std::isnan(span.depth)) continue;
+    const auto needle = static_cast<std::size_t>(span.depth);
+    span.needle = begins[needle], span.needle_tokens = std::ssize(stated[needle]);
+    span.depth = static_cast<double>(span.needle) / static_cast<double>(request.context_tokens);
   }
   return out;
 }

@@ -16,5 +16,6 @@ TaskInfo multivalue_task();
 TaskInfo tracking_task();
 TaskInfo common_words_task();
 TaskInfo rules_task();
+TaskInfo json_task();
 
 }  // namespace kvbench::eval

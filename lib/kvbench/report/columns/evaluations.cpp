@@ -217,12 +217,18 @@ void add_tests(EvalColumns& c) {
            &EvalRecord::match_equal_p, limits::share);
   c.number("nll_equal_p", "equivalence test (TOST) over documents: p-value of 'nll differs by the margin or more'",
            &EvalRecord::nll_equal_p, limits::share);
+  c.number("json_p", "McNemar's test of lines that are valid JSON with one of the two answers alone, two-sided mid-p",
+           &EvalRecord::json_p, limits::share);
+  c.number("json_equal_p", "equivalence test (TOST): p-value of 'valid JSON differs by the margin or more'",
+           &EvalRecord::json_equal_p, limits::share);
   c.number("nll_margin", "margin of the equivalence test of nll, nats", &EvalRecord::nll_margin, limits::at_least_zero);
-  c.number("match_margin", "margin of the equivalence test of match", &EvalRecord::match_margin, limits::share);
+  c.number("match_margin", "margin of the equivalence tests of match and of valid JSON", &EvalRecord::match_margin,
+           limits::share);
   c.list.push_back({"nll_verdict",
                     "no difference, worse, better, undecided, or cannot discriminate (see verdict_reason)",
                     over_layers(&EvalRecord::nll_verdict), "text"});
   c.list.push_back({"match_verdict", "the same of exact match", over_layers(&EvalRecord::match_verdict), "text"});
+  c.list.push_back({"json_verdict", "the same of valid JSON", over_layers(&EvalRecord::json_verdict), "text"});
   c.list.push_back(
       {"verdict_reason", "why the task cannot discriminate", value_of(&EvalRecord::verdict_reason), "text"});
 }

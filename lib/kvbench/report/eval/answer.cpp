@@ -152,13 +152,24 @@ std::string alike_text(const DamageOf& one) {
                      100 * one.mean_of([&](const EvalRow& r) { return r.of(alike->first).mean; }), alike->second);
 }
 
+/// ", 90 % of their lines valid JSON (100 % with the full cache)"
+std::string json_text(const DamageOf& one) {
+  const auto percent = [&](eval::Damage figure) {
+    return 100 * one.mean_of([&](const EvalRow& r) { return r.of(figure).mean; });
+  };
+  const double valid = percent(eval::damage("json"));
+  if (std::isnan(valid)) return "";
+  return fmt::format(", {:.3g} % of their lines valid JSON ({:.3g} % with the full cache)", valid,
+                     percent(eval::damage("json_full")));
+}
+
 /// "perplexity x 1.1, the same most probable token in 88 % of the predictions"
 std::string figures_text(const DamageOf& one) {
   const double perplexity = one.mean_of([](const EvalRow& r) { return r.of(eval::damage("nll_diff")).mean; });
-  return fmt::format("perplexity x {:.3g}, the same most probable token in {:.3g} % of the predictions{}{}",
+  return fmt::format("perplexity x {:.3g}, the same most probable token in {:.3g} % of the predictions{}{}{}",
                      std::exp(perplexity),
                      100 * one.mean_of([](const EvalRow& r) { return r.of(eval::damage("top1")).mean; }),
-                     alike_text(one), answers_text(one));
+                     alike_text(one), json_text(one), answers_text(one));
 }
 
 /// " 12 documents tell KL apart where it differs by a factor of about 1.5 or more.": the median over the methods of the
@@ -317,9 +328,13 @@ auto mean_of(eval::Damage figure) {
 }
 
 std::string match_text(const EvalRow& r) {
-  const double match = r.of(eval::damage("match")).mean;
-  if (std::isnan(match)) return "-";
-  return fmt::format("{} of {}", short_number(match), short_number(r.of(eval::damage("match_full")).mean));
+  const auto text = [&](eval::Damage figure, eval::Damage full) {
+    return fmt::format("{} of {}", short_number(r.of(figure).mean), short_number(r.of(full).mean));
+  };
+  if (!std::isnan(r.of(eval::damage("json")).mean))
+    return "JSON " + text(eval::damage("json"), eval::damage("json_full"));
+  if (std::isnan(r.of(eval::damage("match")).mean)) return "-";
+  return text(eval::damage("match"), eval::damage("match_full"));
 }
 
 /// The columns that a terminal shows, or those of them with these titles.
@@ -339,8 +354,9 @@ std::vector<RowColumn<EvalRow>> columns_of(std::span<const std::string_view> tit
       {{"key nll diff", true}, mean_of(eval::damage("key_nll_diff"))},
       {{"match", true}, match_text},
       {{"verdict"}, [](const EvalRow& r) {
-         const bool answers = r.match_verdict != eval::Difference::not_measured;
-         return std::string(name_of(answers ? r.match_verdict : r.nll_verdict));
+         for (const eval::Difference verdict : {r.match_verdict, r.json_verdict})
+           if (verdict != eval::Difference::not_measured) return std::string(name_of(verdict));
+         return std::string(name_of(r.nll_verdict));
        }}};
   if (titles.empty()) return columns;
   std::vector<RowColumn<EvalRow>> out;

@@ -59,7 +59,10 @@ DocTable configuration_table(const std::string& title, const RowList& rows) {
                   {{"match", true}, mean_alone(eval::damage("match"))},
                   {{"harmful", true, false, true}, mean_alone(eval::damage("harmful"))},
                   {{"beneficial", true, false, true}, mean_alone(eval::damage("beneficial"))},
-                  {{"match verdict", false, false, true}, &EvalRow::match_verdict}}),
+                  {{"match verdict", false, false, true}, &EvalRow::match_verdict},
+                  {{"valid JSON, full", true}, mean_alone(eval::damage("json_full"))},
+                  {{"valid JSON", true}, interval_of(eval::damage("json"))},
+                  {{"JSON verdict", false, false, true}, &EvalRow::json_verdict}}),
       rows));
 }
 
