@@ -77,6 +77,15 @@ TEST_CASE("the best is that of the geometric mean over documents, which is teste
       std::string::npos);
 }
 
+TEST_CASE("a method that nothing can be compared with has its figures") {
+  Rows rows;
+  rows.with("kivi4", {1, 3}).with("random", {0.1, 0.1});
+  CHECK(said(rows) ==
+        Answers{"At 25 % of the memory on the task text kivi4 has KL 2 nats, perplexity x 1, the same most "
+                "probable token in 87.5 % of the predictions; no other method was run there to compare it "
+                "with."});
+}
+
 TEST_CASE("rows of formats that llama.cpp runs say what their KL leaves out, and streams how the context was read") {
   const auto last = [](const char* method, bool streams = false) {
     Rows rows;

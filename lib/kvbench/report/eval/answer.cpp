@@ -41,8 +41,8 @@ bool same_documents(const DamageOf& a, const DamageOf& b) {
 }
 
 bool is_damage_of_method(const EvalRow& r) {
-  return r.ok() && !r.layer && r.injection.mode == eval::Inject::all && !compare::is_baseline(r.method) &&
-         std::isfinite(kl_of(r).mean);
+  return r.ok() && !r.layer && r.turn == 0 && r.injection.mode == eval::Inject::all &&
+         !compare::is_baseline(r.method) && std::isfinite(kl_of(r).mean);
 }
 
 /// The configurations with rows on every text that compressed the most layers.
@@ -68,6 +68,19 @@ std::vector<DamageOf> ranked(std::span<const RowsOfText> texts, const std::strin
     one.name = name;
     out.push_back(std::move(one));
   }
+  return out;
+}
+
+/// The configurations of each task and budget.
+std::vector<std::vector<DamageOf>> ranked_together(std::span<const RowsOfText> texts) {
+  DistinctTexts tasks;
+  Distinct<Budget> budgets;
+  for (const RowsOfText& rows : texts) {
+    for (const EvalRow* r : rows) tasks.add(r->task), budgets.add(r->budget);
+  }
+  std::vector<std::vector<DamageOf>> out;
+  for (const std::string& task : tasks.list())
+    for (const Budget& budget : budgets.list()) out.push_back(ranked(texts, task, budget));
   return out;
 }
 
@@ -103,18 +116,9 @@ DamageStanding standing_of(std::vector<DamageOf> all, std::size_t texts) {
 }  // namespace
 
 std::vector<DamageStanding> damage_standings(std::span<const RowsOfText> texts) {
-  DistinctTexts tasks;
-  Distinct<Budget> budgets;
-  for (const RowsOfText& rows : texts) {
-    for (const EvalRow* r : rows) tasks.add(r->task), budgets.add(r->budget);
-  }
   std::vector<DamageStanding> out;
-  for (const std::string& task : tasks.list()) {
-    for (const Budget& budget : budgets.list()) {
-      std::vector<DamageOf> all = ranked(texts, task, budget);
-      if (all.size() >= 2) out.push_back(standing_of(std::move(all), texts.size()));
-    }
-  }
+  for (std::vector<DamageOf>& all : ranked_together(texts))
+    if (all.size() >= 2) out.push_back(standing_of(std::move(all), texts.size()));
   return out;
 }
 
@@ -212,6 +216,16 @@ std::string damage_sentence(const DamageStanding& at, std::size_t texts) {
   return out + power_text(at) + wins_sentence(at.all, texts);
 }
 
+/// What is known of a configuration that nothing can be compared with.
+std::string lone_sentence(const DamageOf& one) {
+  const EvalRow& row = *one.of_texts.front();
+  const eval::Estimate kl = kl_of(row);
+  const std::string figure = one.of_texts.size() == 1 ? interval_text(kl.mean, kl.lo, kl.hi)
+                                                      : "(geometric mean) " + short_number(kl_over_texts(one));
+  return fmt::format("{} on the task {} {} has KL {} nats, {}; no other method was run there to compare it with.",
+                     at_budget(row.budget), row.task, one.name, figure, figures_text(one));
+}
+
 /// How the context was read, where it is not read with exact attention; what this leaves out of the figures of formats
 /// that llama.cpp runs; else "".
 std::string context_note(std::span<const RowsOfText> texts) {
@@ -262,7 +276,10 @@ std::string setting_of(const EvalSection& s, const std::string& context) {
 
 std::vector<std::string> damage_answers(std::span<const RowsOfText> texts) {
   std::vector<std::string> out;
-  for (const DamageStanding& at : damage_standings(texts)) out.push_back(damage_sentence(at, texts.size()));
+  for (std::vector<DamageOf>& all : ranked_together(texts)) {
+    if (all.size() == 1) out.push_back(lone_sentence(all.front()));
+    if (all.size() >= 2) out.push_back(damage_sentence(standing_of(std::move(all), texts.size()), texts.size()));
+  }
   if (out.empty()) return out;
   for (std::string note : {context_note(texts), generation_note(texts)})
     if (!note.empty()) out.push_back(std::move(note));
