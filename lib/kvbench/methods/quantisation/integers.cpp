@@ -41,9 +41,8 @@ struct Int8Params : IntegerParams {
 };
 void fields(ParamVisitor& visitor, Int8Params& params) {
   fields(visitor, static_cast<IntegerParams&>(params));
-  visitor.choice(
-      "form", params.form, {"range", "vllm", "vllm-cut"},
-      "minimum and step of a group, or vLLM's int8_per_token_head, now and before #45361, with group=0");
+  visitor.choice("form", params.form, {"range", "vllm", "vllm-cut"},
+                 "minimum and step of a group, or vLLM's int8_per_token_head, now and before #45361, with group=0");
 }
 void check(const Int8Params& params) {
   if (params.form != Int8Params::Form::range && params.group != 0)
@@ -142,7 +141,7 @@ Index group_rule<IntParams>(const Params& params) {
 constexpr const char* paper = "baseline";
 
 template <Index bits, class P = IntegerParams>
-MethodInfo fixed_method(const char* notes = "") {
+MethodInfo fixed_method(const char* notes) {
   return quantiser<P>({.name = fmt::format("int{}", bits),
                        .paper = paper,
                        .summary = fmt::format("all tokens in integers of {} bits, by groups of channels", bits),
@@ -166,7 +165,9 @@ MethodInfo int8_method() {
       "[group=0,form=vllm] is vLLM's int8_per_token_head. Before #45361 (June 2026) it cut numbers instead of rounding "
       "them: form=vllm-cut.");
 }
-MethodInfo int4_method() { return fixed_method<4>(); }
-MethodInfo int2_method() { return fixed_method<2>(); }
+MethodInfo int4_method() {
+  return fixed_method<4>("vLLM's int4_per_token_head (#40835) is another format: it rotates, and has a codebook.");
+}
+MethodInfo int2_method() { return fixed_method<2>("kivi2 shares steps of keys over tokens instead of channels."); }
 
 }  // namespace kvbench::methods
