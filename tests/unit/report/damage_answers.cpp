@@ -81,7 +81,7 @@ TEST_CASE("a method that nothing can be compared with has its figures") {
   Rows rows;
   rows.with("kivi4", {1, 3}).with("random", {0.1, 0.1});
   CHECK(said(rows) ==
-        Answers{"At 25 % of the memory on the task text kivi4 has KL 2 nats, perplexity x 1, the same most "
+        Answers{"At 25 % of the memory on the task text, kivi4 has KL 2.00 nats, perplexity x 1, the same most "
                 "probable token in 87.5 % of the predictions; no other method was run there to compare it "
                 "with."});
 }

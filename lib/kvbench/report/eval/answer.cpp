@@ -222,7 +222,7 @@ std::string lone_sentence(const DamageOf& one) {
   const eval::Estimate kl = kl_of(row);
   const std::string figure = one.of_texts.size() == 1 ? interval_text(kl.mean, kl.lo, kl.hi)
                                                       : "(geometric mean) " + short_number(kl_over_texts(one));
-  return fmt::format("{} on the task {} {} has KL {} nats, {}; no other method was run there to compare it with.",
+  return fmt::format("{} on the task {}, {} has KL {} nats, {}; no other method was run there to compare it with.",
                      at_budget(row.budget), row.task, one.name, figure, figures_text(one));
 }
 
