@@ -97,7 +97,7 @@ std::string property_table(const methods::Properties& properties) {
   for (const auto& [what, property] : rows) {
     if (!property->holds) broken += fmt::format("| {} | {} |\n", what, cell(property->reason));
   }
-  const std::string all = "It has [all properties](README.md#properties)";
+  const std::string all = "It has all properties";
   return broken.empty() ? all + ".\n" : all + " but\n\n| property | why not |\n| --- | --- |\n" + broken;
 }
 

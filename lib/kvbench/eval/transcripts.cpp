@@ -14,14 +14,14 @@ namespace kvbench::eval {
 namespace {
 
 /// A value of JSON. Literals and numbers that are no whole ones have no content here.
-struct Json {
+struct JsonValue {
   enum class Kind { other, whole, text, list, object } kind = Kind::other;
   long whole = 0;
   std::string text;
-  std::vector<Json> items;         ///< of a list, and the values of an object
+  std::vector<JsonValue> items;    ///< of a list, and the values of an object
   std::vector<std::string> names;  ///< of an object
 
-  const Json* find(std::string_view name) const {
+  const JsonValue* find(std::string_view name) const {
     const auto found = std::ranges::find(names, name);
     return found == names.end() ? nullptr : &items[static_cast<std::size_t>(found - names.begin())];
   }
@@ -41,8 +41,8 @@ class JsonReader {
  public:
   JsonReader(std::string_view line, std::string place) : line_(line), place_(std::move(place)) {}
 
-  Json whole_line() {
-    Json out = value(0);
+  JsonValue whole_line() {
+    JsonValue out = value(0);
     skip_space();
     if (at_ < line_.size()) fail("the end of the line");
     return out;
@@ -67,17 +67,17 @@ class JsonReader {
     if (!takes(wanted)) fail(what);
   }
 
-  Json value(int depth) {
+  JsonValue value(int depth) {
     if (depth > 64) fail("less nesting");
     skip_space();
-    if (peek() == '"') return {.kind = Json::Kind::text, .text = string()};
+    if (peek() == '"') return {.kind = JsonValue::Kind::text, .text = string()};
     if (takes('[')) return list(depth);
     if (takes('{')) return object(depth);
     return literal();
   }
 
-  Json list(int depth) {
-    Json out{.kind = Json::Kind::list};
+  JsonValue list(int depth) {
+    JsonValue out{.kind = JsonValue::Kind::list};
     if (takes(']')) return out;
     do {
       out.items.push_back(value(depth + 1));
@@ -86,8 +86,8 @@ class JsonReader {
     return out;
   }
 
-  Json object(int depth) {
-    Json out{.kind = Json::Kind::object};
+  JsonValue object(int depth) {
+    JsonValue out{.kind = JsonValue::Kind::object};
     if (takes('}')) return out;
     do {
       skip_space();
@@ -99,13 +99,13 @@ class JsonReader {
     return out;
   }
 
-  Json literal() {
+  JsonValue literal() {
     const auto end = std::min(line_.find_first_of(" \t\r\n,]}:", at_), line_.size());
     const std::string_view word = line_.substr(at_, end - at_);
-    Json out;
+    JsonValue out;
     const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), out.whole);
     if (error == std::errc() && stop == word.data() + word.size()) {
-      out.kind = Json::Kind::whole;
+      out.kind = JsonValue::Kind::whole;
     } else if (double number = 0; word != "true" && word != "false" && word != "null") {
       const auto [last, fault] = std::from_chars(word.data(), word.data() + word.size(), number);
       if (fault != std::errc() || last != word.data() + word.size() || !std::isfinite(number)) fail("a value");
@@ -166,16 +166,16 @@ class JsonReader {
   std::size_t at_ = 0;
 };
 
-Content content_of(const Json& message, const std::string& place) {
-  const Json* const content = message.find("content");
+Content content_of(const JsonValue& message, const std::string& place) {
+  const JsonValue* const content = message.find("content");
   Content out;
-  if (content != nullptr && content->kind == Json::Kind::text) {
+  if (content != nullptr && content->kind == JsonValue::Kind::text) {
     out.text = content->text;
-  } else if (content != nullptr && content->kind == Json::Kind::list &&
-             std::ranges::all_of(content->items, [](const Json& id) {
-               return id.kind == Json::Kind::whole && id.whole >= 0 && id.whole < INT32_MAX;
+  } else if (content != nullptr && content->kind == JsonValue::Kind::list &&
+             std::ranges::all_of(content->items, [](const JsonValue& id) {
+               return id.kind == JsonValue::Kind::whole && id.whole >= 0 && id.whole < INT32_MAX;
              })) {
-    for (const Json& id : content->items) out.ids.push_back(static_cast<int>(id.whole));
+    for (const JsonValue& id : content->items) out.ids.push_back(static_cast<int>(id.whole));
   } else {
     throw Error("{}: it has no \"content\" that is a text or a list of token ids", place);
   }
@@ -183,17 +183,18 @@ Content content_of(const Json& message, const std::string& place) {
   return out;
 }
 
-Transcript transcript_of(const Json& line, const std::string& place) {
-  const Json* const messages = line.kind == Json::Kind::object ? line.find("messages") : &line;
-  if (messages == nullptr || messages->kind != Json::Kind::list)
+Transcript transcript_of(const JsonValue& line, const std::string& place) {
+  const JsonValue* const messages = line.kind == JsonValue::Kind::object ? line.find("messages") : &line;
+  if (messages == nullptr || messages->kind != JsonValue::Kind::list)
     throw Error("{}: it has no list \"messages\", such as [{{\"role\": \"user\", \"content\": \"Hello\"}}, ...]",
                 place);
   Transcript out;
   std::vector<Content> asked;
   for (std::size_t m = 0; m < messages->items.size(); ++m) {
     const std::string here = fmt::format("{}, message {}", place, m + 1);
-    const Json* const role = messages->items[m].find("role");
-    if (role == nullptr || role->kind != Json::Kind::text) throw Error("{}: it has no \"role\" that is a text", here);
+    const JsonValue* const role = messages->items[m].find("role");
+    if (role == nullptr || role->kind != JsonValue::Kind::text)
+      throw Error("{}: it has no \"role\" that is a text", here);
     Content content = content_of(messages->items[m], here);
     if (role->text != "assistant") {
       asked.push_back(std::move(content));

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
-#include <set>
 
 #include <kvbench/core/parallel_for.hpp>
 #include <kvbench/replay/plan/layer_choice.hpp>
@@ -14,13 +14,13 @@
 namespace kvbench::loop {
 namespace {
 
-/// The tokens whose entries answer query head g at the last query of a run.
-std::set<Index> last_tokens(const std::vector<methods::HostTable>& entries, Index group, Index g) {
-  std::set<Index> out;
+/// Of each token of a document of `end` tokens, whether its entry answers query head g at the last query of a run.
+std::vector<bool> last_tokens(const std::vector<methods::HostTable>& entries, Index group, Index g, Index end) {
+  std::vector<bool> out(static_cast<std::size_t>(end));
   for (const methods::HostTable& table : entries) {
     const Index queries = table.per_query ? table.rows / (table.per_head ? group : 1) : 1;
     for (const std::int32_t id : table.row(methods::table_row(table, g, queries - 1, queries))) {
-      if (id >= 0) out.insert(id);
+      if (id >= 0) out[static_cast<std::size_t>(id)] = true;
     }
   }
   return out;
@@ -32,23 +32,24 @@ void add_held(const std::vector<methods::HostTable>& entries, const trace::Trace
   const auto stands_for_others = [](const methods::HostTable& table) { return table.merged() || table.weighted(); };
   if (std::ranges::any_of(entries, stands_for_others))
     answer.no_tokens = "its entries have weights or rows of their own, and only tokens can be compressed again";
-  const bool retrieves = request.methods.front().info->kind == methods::Kind::retrieval;
   const Index context = document.prompts.front().prompt_tokens, end = document.prompts.front().num_tokens;
-  std::set<Index> tokens;
+  const bool retrieves = request.methods.front().info->kind == methods::Kind::retrieval;
+  std::vector<bool> held(static_cast<std::size_t>(end), retrieves);
   const auto add = [&](Index first, Index last) {
-    for (Index t = std::max<Index>(0, first); t < std::min(last, end); ++t) tokens.insert(t);
+    for (Index t = std::max<Index>(0, first); t < std::min(last, end); ++t) held[static_cast<std::size_t>(t)] = true;
   };
   for (Index g = 0; !retrieves && g < document.group(); ++g) {
-    std::set<Index> of_query_head = last_tokens(entries, document.group(), g);
-    if (g > 0 && of_query_head != tokens && answer.no_tokens.empty())
+    const std::vector<bool> of_query_head = last_tokens(entries, document.group(), g, end);
+    if (g > 0 && of_query_head != held && answer.no_tokens.empty())
       answer.no_tokens = "the query heads of a kv head hold different tokens, and are compressed again together";
-    tokens.merge(of_query_head);
+    std::transform(held.begin(), held.end(), of_query_head.begin(), held.begin(), std::logical_or<>());
   }
-  if (retrieves) add(0, end);
   add(0, request.protect_first);
   add(context - request.protect_last, context);
   if (request.decoded == replay::Decoded::keep) add(context, end);  // they are no entries of the method
-  answer.held.emplace_back(tokens.begin(), tokens.end());
+  std::vector<Index>& tokens = answer.held.emplace_back();
+  for (Index t = 0; t < end; ++t)
+    if (held[static_cast<std::size_t>(t)]) tokens.push_back(t);
 }
 
 /// The first status that is not ok is that of the layer: where one head has no output, none is replaced.

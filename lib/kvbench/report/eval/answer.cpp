@@ -400,6 +400,16 @@ DocTable overall_table(std::span<const EvalRow> records) {
   return table;
 }
 
+std::vector<Block> brief_table(DocTable table, const std::string& meaning, const std::string& rest) {
+  table.title.clear();
+  const std::size_t all = table.rows.size();
+  return shortened({std::move(table)}, [&](std::size_t shown) {
+    std::vector<std::string> last = {meaning};
+    if (all > shown) last.push_back(fmt::format("Not shown: {} of {} configurations; see {}.", all - shown, all, rest));
+    return last;
+  });
+}
+
 std::vector<Block> brief_evaluation(const std::vector<std::string>& answers, std::span<const EvalRow> records,
                                     const std::string& rest) {
   constexpr std::size_t most = 5;

@@ -75,6 +75,10 @@ std::vector<TextsTogether> texts_together(std::span<const EvalSection> sections)
 /// budget.
 DocTable overall_table(std::span<const EvalRow> records);
 
+/// At most answer_lines: a table of configurations without its title, what its last columns mean, and how many are not
+/// shown, which `rest` says how to see.
+std::vector<Block> brief_table(DocTable table, const std::string& meaning, const std::string& rest);
+
 /// At most answer_lines: the answers, the rows of the first task and budget with the lowest KL, and how many rows are
 /// not shown, which `rest` says how to see. `answers`: damage_answers().
 std::vector<Block> brief_evaluation(const std::vector<std::string>& answers, std::span<const EvalRow> records,

@@ -196,16 +196,9 @@ DocTable growth_table(Growths growths) {
 }
 
 std::vector<Block> brief_growth(Growths growths, const std::string& rest) {
-  DocTable table = growth_table(growths);
-  table.title.clear();
-  return shortened({table}, [&](std::size_t shown) {
-    std::vector<std::string> last = {
-        fmt::format("KL when the context doubles; 'does not grow': at most {:g} times.", eval::growth_margin)};
-    if (growths.size() > shown)
-      last.push_back(
-          fmt::format("Not shown: {} of {} configurations; see {}.", growths.size() - shown, growths.size(), rest));
-    return last;
-  });
+  return brief_table(
+      growth_table(growths),
+      fmt::format("KL when the context doubles; 'does not grow': at most {:g} times.", eval::growth_margin), rest);
 }
 
 std::vector<LengthSection> length_sections(std::span<const EvalSection> evaluations) {

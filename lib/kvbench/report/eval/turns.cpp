@@ -161,16 +161,10 @@ DocTable turn_table(Turns turns) {
 }
 
 std::vector<Block> brief_turns(Turns turns, const std::string& rest) {
-  DocTable table = turn_table(turns);
-  table.title.clear();
-  return shortened({table}, [&](std::size_t shown) {
-    std::vector<std::string> last = {fmt::format(
-        "KL of the last turn over that of the first; 'does not grow': at most {:g} times.", eval::growth_margin)};
-    if (turns.size() > shown)
-      last.push_back(
-          fmt::format("Not shown: {} of {} configurations; see {}.", turns.size() - shown, turns.size(), rest));
-    return last;
-  });
+  return brief_table(turn_table(turns),
+                     fmt::format("KL of the last turn over that of the first; 'does not grow': at most {:g} times.",
+                                 eval::growth_margin),
+                     rest);
 }
 
 std::vector<Section> turn_sections(std::span<const EvalSection> evaluations) {
