@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <optional>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/config/method_flags.hpp>
@@ -10,14 +10,13 @@
 #include <kvbench/core/utf8.hpp>
 #include <kvbench/methods/engines.hpp>
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/methods/sets.hpp>
 #include <kvbench/report/columns/column.hpp>
 #include <kvbench/testing/contract.hpp>
 
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/output.hpp>
 #include <apps/kvbench/commands.hpp>
-#include <apps/kvbench/method_page.hpp>
+#include <apps/kvbench/method_text.hpp>
 
 namespace kvbench::app {
 namespace {
@@ -27,22 +26,6 @@ struct MethodsFlags {
   std::string format = "text";
   bool check = false;
 };
-
-/// All methods, or those of a kind.
-std::string list_text(std::optional<methods::Kind> kind = {}) {
-  std::size_t width = 0;
-  for (const methods::MethodInfo& m : methods::all_methods()) width = std::max(width, m.name.size());
-  std::string out;
-  for (const methods::MethodInfo& m : methods::all_methods()) {
-    if (!kind || m.kind == *kind) out += fmt::format("{:<{}}  {:<12}  {}\n", m.name, width, name_of(m.kind), m.summary);
-  }
-  if (kind) return out;
-  for (const methods::Wrapper& w : methods::all_wrappers())
-    out += fmt::format("{:<{}}  {:<12}  {}\n", w.info.name, width, "wrapper", w.info.summary);
-  return out +
-         fmt::format("\n--method all leaves out {}, and also replays {}. --method eviction replays that kind alone.\n",
-                     fmt::join(left_out(), ", "), fmt::join(also_replayed(), ", "));
-}
 
 using Choices = std::vector<replay::MethodChoice>;
 
@@ -97,39 +80,8 @@ std::string list_table(const std::string& format, const Choices& choices) {
                           std::span<const MethodChoice>(choices));
 }
 
-std::string details(const methods::MethodInfo& m) {
-  std::string out = fmt::format("{}: {}\n", m.name, m.summary);
-  if (!m.aliases.empty()) out += fmt::format("  aliases      {}\n", fmt::join(m.aliases, ", "));
-  out += fmt::format("  source       {}\n  kind         {}\n  selection    per {}\n", m.paper, name_of(m.kind),
-                     granularity_name(m.granularity));
-  out += fmt::format("  compress     {}\n  query        {}\n  memory       {}\n", m.complexity.compress.text,
-                     m.complexity.query.text, m.complexity.memory.text);
-  std::vector<std::string> traits;
-  if (m.seeded) traits.emplace_back("depends on the seed");
-  if (m.streaming) traits.emplace_back("streaming");
-  if (m.observes) traits.emplace_back("observes each decode step");
-  if (m.windowed) traits.emplace_back("replays sliding windows");
-  if (m.calibrates())
-    traits.emplace_back(m.calibrates_on == methods::CalibratesOn::prompt
-                            ? "calibrates on the prompt that it compresses (or another text: --calibrate)"
-                            : "calibrates on another text (--calibrate)");
-  if (!m.variants.empty()) out += fmt::format("  variants     {}\n", fmt::join(variant_names({&m, 1}), ", "));
-  if (!traits.empty()) out += fmt::format("  traits       {}\n", fmt::join(traits, ", "));
-  if (!m.notes.empty()) out += fmt::format("  notes        {}\n", m.notes);
-  if (!m.params.empty()) out += fmt::format("  parameters   (--set {}.NAME=VALUE)\n", name_in_command(m));
-  for (const methods::ParamSpec& p : m.params) {
-    out += fmt::format("    {} = {}  [{}{}]\n        {}\n", p.name, p.default_value, p.type,
-                       p.range.empty() ? "" : ", " + p.range, p.doc);
-  }
-  return out;
-}
-
 std::string list(const std::string& format) {
   return format == "md" ? method_table() : format == "text" ? list_text() : list_table(format, all_choices());
-}
-
-std::string one(const methods::MethodInfo& method, const std::string& format) {
-  return format == "md" ? method_page(method) : details(method);
 }
 
 /// The methods that an item of a list names, or the wrapper.
@@ -145,11 +97,8 @@ std::string answer(const MethodsFlags& o) {
   if (o.names.empty()) return list(o.format);
   const std::optional<methods::Kind> family = methods::find_family(o.names.front());
   const bool table = o.format == "csv" || o.format == "json";
-  if (family && o.names.size() == 1 && !table) {
-    if (o.format != "text")
-      throw Error("--format {}: a family is printed as text, csv or json; leave it out", o.format);
-    return list_text(family);
-  }
+  if (o.format == "md") throw Error("--format md: it has the table of all methods; leave the names out");
+  if (family && o.names.size() == 1 && !table) return list_text(family);
   Choices choices;
   std::vector<const methods::MethodInfo*> methods;
   for (const std::string& name : o.names) {
@@ -161,7 +110,7 @@ std::string answer(const MethodsFlags& o) {
   }
   if (table) return list_table(o.format, choices);
   std::string out;
-  for (const methods::MethodInfo* method : methods) out += (out.empty() ? "" : "\n") + one(*method, o.format);
+  for (const methods::MethodInfo* method : methods) out += (out.empty() ? "" : "\n") + details(*method);
   return out;
 }
 
@@ -193,7 +142,8 @@ Command add_methods(CLI::App& app) {
   flags
       ->add_option(
           "--format", options->format,
-          "text, md, or csv or json (all methods, or those named, with summary, source, engines, parameters and cost)")
+          "text, md (the table of docs/methods.md), or csv or json (all methods, or those named, with summary, source, "
+          "engines, parameters and cost)")
       ->check(one_of({"text", "md", "csv", "json"}));
   flags
       ->add_flag(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Examples of help pages and of pages of methods run, and so does what a refusal advises."""
+"""Examples of help pages and of methods run, and so does what a refusal advises."""
 import shlex
 
 from support import SAMPLE, CliTest, rows
@@ -22,8 +22,8 @@ class Examples(CliTest):
         for method in rows(self.ok("methods", "--format", "csv")):
             if method["method"] in ("oracle-error", "duo", "duo@kvpress"):  # minutes; files of the user
                 continue
-            page = self.ok("methods", method["method"], "--format", "md")
-            examples += [line for line in page.splitlines() if line.startswith("    kvbench replay traces/")]
+            examples += [line.split(None, 1)[1] for line in self.ok("methods", method["method"]).splitlines()
+                         if line.startswith("  example ") and "kvdump" not in line]
         self.assertGreater(len(examples), 40)
         for example in examples:
             with self.subTest(example=example):

@@ -219,7 +219,7 @@ class Usage(CliTest):
         self.assertEqual(self.ok("compare", "--a", "sink", table), self.ok("compare", table, "--a", "sink"))
         self.ok("report", "--title", "x", "-o", self.path("order.html"), table)
         self.ok("validate", "--check", "subgen.lemma1", "--layers", 0, "--heads", 0, self.trace)
-        self.assertEqual(self.ok("methods", "--format", "md", "sink"), self.ok("methods", "sink", "--format", "md"))
+        self.assertEqual(self.ok("methods", "--format", "csv", "sink"), self.ok("methods", "sink", "--format", "csv"))
 
     def test_names_without_case(self):
         table = self.replay(self.trace, "-m", "SnapKV[window=16],H2O,snapkv+KIVI4", "--set", "SNAPKV.kernel=5")

@@ -37,7 +37,7 @@ METHODS = (
     ("kvbench methods snakpv", "Did you mean 'snapkv'?"),
     ("kvbench methods snapvk --check", "there is no method 'snapvk'"),
     ("kvbench methods --check", "--check", "name"),
-    ("kvbench methods eviction --format md", "a family is printed as text"),
+    ("kvbench methods eviction --format md", "the table of all methods", "leave the names out"),
     # no message commands a terminal
     ("kvbench replay t.h5 -m '\x1b[31m+int4'", r"'\x1b[31m"),
     ("kvbench replay 't\x1b[31m.h5' -m sink", r"t\x1b[31m.h5: "),
