@@ -8,22 +8,16 @@ import itertools
 import os
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .._error import Error, first_line, known_names, require
+from .._error import Error, known_names, require
 from ..choosing.names import configuration
-from ..files.access import read_text
+from ..files.access import as_toml, read_text
 from ..results.rows import plain, rows_of
 from .tables import EVAL, Row, counted
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 NEEDED = ("model", "text", "task", "context_tokens", "document_seed", "configuration", "budget")
 METRICS = ("kl", "nll", "match", "top1", "tv", "sure_changed", "key_nll")  # of kvbench compare
@@ -50,10 +44,7 @@ class Claim:
 
 def read(path: str) -> Claim:
     text = read_text(path)
-    try:
-        found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as fault:
-        raise Error(f"{path}: is no TOML ({first_line(fault)}).") from None
+    found = as_toml(path, text)
     _check(path, found, {"question": str, "refuted_by": str, "rows": dict, "test": dict})
     rows, test = found["rows"], found["test"]
     if isinstance(test.get("worse"), str):

@@ -1,16 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of plans (docs/allocate.md), as kvbench-choose reads and writes them."""
 
-import sys
-
 from .._error import Error
 from .._kinds import FilePath
-from ..files.access import read_text
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from ..files.access import as_toml, read_text
 
 PLACE = ("layer", "kv_head")
 
@@ -23,10 +16,10 @@ class Plan:
     def __init__(self, path: FilePath) -> None:
         self.text = read_text(path)
         try:
-            plan, = tomllib.loads(self.text)["plans"]
+            plan, = as_toml(path, self.text)["plans"]
             self._given = [{name: value for name, value in line.items() if name not in PLACE}
                            for line in plan["layers"]]
-        except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError, AttributeError):
+        except (Error, KeyError, TypeError, ValueError, AttributeError):
             raise Error(f"{path}: is no file of a plan; remove it, and the same command makes it again.") from None
         self.confirmed = plan.get("confirmed", True)
         self.settings, self.beside = plan.get("settings", []), plan.get("beside", [])

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import socket
+import sys
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator
@@ -18,11 +19,15 @@ from typing import Any, TypeVar
 import h5py
 from h5py import h5f, h5fd, h5p
 
-from .._error import Error, check_regular, require
+from .._error import Error, check_regular, first_line, require
 from .._kinds import FilePath, checked
 from .hdf5 import reading, untimed
 from .storage import Storage
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 Own = TypeVar("Own")
 _inputs = weakref.WeakSet()  # each InputFile
@@ -124,6 +129,14 @@ def as_text(path: FilePath, data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError as failure:
         raise Error(f"{path}: byte {failure.start} is not UTF-8 text; convert the file to UTF-8.") from None
+
+
+def as_toml(path: FilePath, text: str) -> dict[str, Any]:
+    """The contents of a file as TOML."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as fault:
+        raise Error(f"{path}: is no TOML ({first_line(fault)}).") from None
 
 
 def sha256_of_file(path: FilePath) -> str:
