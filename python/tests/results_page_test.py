@@ -190,6 +190,7 @@ class Page(bundles_test.BundlesTest):
                             (["-m", "mesh"], "-m: is no choice"), (["-b25%"], "is no choice"),
                             (["--documents=4"], "is no choice"), (["--sweep", "s.toml"], "is no choice")):
             self.assertIn(says, measure(*words, code=2))
+        self.assertIn("must not replace", measure("m.gguf", code=2, out=self.claim))
         self.assertFalse(os.path.exists(self.path("words")))
         with mock.patch.dict(os.environ, FAIL="1"):
             measure("m.gguf", code=1)
