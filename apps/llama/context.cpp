@@ -24,7 +24,7 @@ Context::Context(const Model& model, const ContextOptions& options)
   context_.reset(llama_init_from_model(model.handle(), params));
   if (!context_) {
     throw IoError("{}: a context of {} tokens could not be created, perhaps for lack of memory: give a smaller {}{}",
-                  model.path(), options.num_tokens, options.shorter, last_llama_error());
+                  model.path(), options.num_tokens, options.shorter, first_llama_error());
   }
 }
 
@@ -64,7 +64,7 @@ std::span<const float> Context::logits() const { return {llama_get_logits(contex
 
 bool Context::finished(int status, std::int64_t begin) const {
   if (status == 2) return false;
-  if (status != 0) throw Error("llama.cpp failed at token {} (status {}){}", begin, status, last_llama_error());
+  if (status != 0) throw Error("llama.cpp failed at token {} (status {}){}", begin, status, first_llama_error());
   return true;
 }
 

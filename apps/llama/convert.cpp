@@ -34,7 +34,7 @@ void convert(const Model& model, const std::string& path, std::uint64_t bytes, i
   app::stop_if_requested();
   if (status == 0) return;
   if (const int fault = write_fault(path, bytes)) throw_write_error(path, "cannot be written", fault);
-  throw Error("{}: cannot be converted to fp32{}", model.path(), last_llama_error());
+  throw Error("{}: cannot be converted to fp32{}", model.path(), first_llama_error());
 }
 
 }  // namespace

@@ -27,8 +27,10 @@ std::string& llama_error() {
   return text;
 }
 
-void keep_errors(ggml_log_level level, const char* text, void*) {
+/// Keeps the first error: those behind it say no more than that something failed.
+void keep_error(ggml_log_level level, const char* text, void*) {
   if (level != GGML_LOG_LEVEL_ERROR) return;  // compared exactly, because CONT is larger than ERROR
+  if (!llama_error().empty()) return;
   llama_error() = text;
   while (!llama_error().empty() && llama_error().back() == '\n') llama_error().pop_back();
 }
@@ -37,6 +39,7 @@ llama_model* load(const std::string& path) {
   llama_model_params params = llama_model_default_params();
   params.n_gpu_layers = 0;
   params.progress_callback = [](float, void*) { return !app::stop_requested(); };
+  llama_error().clear();
   return llama_model_load_from_file(path.c_str(), params);
 }
 
@@ -46,7 +49,7 @@ void count_weights(const std::string& file, std::map<std::string, std::int64_t>&
   ggml_context* tensors = nullptr;
   const std::unique_ptr<gguf_context, void (*)(gguf_context*)> header(
       gguf_init_from_file(file.c_str(), {.no_alloc = true, .ctx = &tensors}), gguf_free);
-  if (!header) throw Error("{}: its list of tensors cannot be read{}", file, last_llama_error());
+  if (!header) throw Error("{}: its list of tensors cannot be read{}", file, first_llama_error());
   const std::unique_ptr<ggml_context, void (*)(ggml_context*)> owned(tensors, ggml_free);
   for (ggml_tensor* t = ggml_get_first_tensor(tensors); t; t = ggml_get_next_tensor(tensors, t)) {
     const bool integers = t->type >= GGML_TYPE_I8 && t->type <= GGML_TYPE_I64;
@@ -70,9 +73,9 @@ std::string types_of_matrices(const std::string& path) {
 
 }  // namespace
 
-void quiet_llama() { llama_log_set(keep_errors, nullptr); }
+void quiet_llama() { llama_log_set(keep_error, nullptr); }
 
-std::string last_llama_error() { return llama_error().empty() ? "" : fmt::format(" (llama.cpp: {})", llama_error()); }
+std::string first_llama_error() { return llama_error().empty() ? "" : fmt::format(" (llama.cpp: {})", llama_error()); }
 
 Model::Model(const std::string& path) : path_(path) {
   const InputDescriptor file(path);
@@ -87,7 +90,7 @@ Model::Model(const std::string& path) : path_(path) {
   app::stop_if_requested();
   if (!model_) {
     const std::string hint = file_begins_with(path, "GGUF") ? "" : file_hint(path);
-    throw Error("{}: is not a GGUF model that this llama.cpp can load{}{}", path, last_llama_error(),
+    throw Error("{}: is not a GGUF model that this llama.cpp can load{}{}", path, first_llama_error(),
                 hint.empty() ? "" : "." + hint);
   }
   quantisation_ = types_of_matrices(path);

@@ -13,11 +13,11 @@
 
 namespace kvbench::llama {
 
-/// Suppresses messages of llama.cpp except errors, which are printed on stderr.
+/// Suppresses messages of llama.cpp.
 void quiet_llama();
 
-/// The last error of llama.cpp as a clause to append to a sentence; empty if there was none.
-std::string last_llama_error();
+/// The first error of llama.cpp since a model was loaded, as a clause to append to a sentence; empty if there was none.
+std::string first_llama_error();
 
 class Model {
  public:

@@ -146,6 +146,9 @@ class Cite(bundles_test.BundlesTest):
         self.assertIn("changed after", self.cite("bibtex", path=changed, code=1))
         self.assertIn("no bundle", self.cite("bibtex", path=self.write("x", "x.zip"), code=2))
         self.assertIn("must not replace", self.cite("bibtex", (), "-o", self.out, code=2))
+        self.assertIn("none/x: there is no such folder", self.cite("bibtex", (), "-o", self.path("none/x"), code=2))
+        long = self.path("x" * 250)  # no room for the name of the temporary file
+        self.assertIn(f"{long}: File name too long", self.cite("bibtex", (), "-o", long, code=3))
 
     def test_a_full_disk_behind_standard_output(self):
         self.evaluated({})

@@ -139,8 +139,9 @@ class Page(bundles_test.BundlesTest):
                             ([self.claim, "--title", ""], "the value is empty")):
             with self.subTest(says):
                 self.assertRegex(self.report(*words, code=2), says)
-        self.html = self.out
-        self.assertIn("must not replace", self.report(folder, code=2))
+        for self.html, says in ((self.out, "must not replace"), (self.path("x.pdf"), "ends with .html or .md"),
+                                (self.path("no/x.md"), "no such folder")):
+            self.assertIn(says, self.report(folder, code=2))
         self.html = self.path("index.html")
         bundles_test.repacked(self.out, self.path("res/c.kvb.zip"), lambda name, data: data.replace(b"h2o", b"tova", 1))
         self.assertIn("changed after", self.report(folder, code=1))
@@ -189,6 +190,7 @@ class Page(bundles_test.BundlesTest):
                             (["-m", "mesh"], "-m: is no choice"), (["-b25%"], "is no choice"),
                             (["--documents=4"], "is no choice"), (["--sweep", "s.toml"], "is no choice")):
             self.assertIn(says, measure(*words, code=2))
+        self.assertIn("must not replace", measure("m.gguf", code=2, out=self.claim))
         self.assertFalse(os.path.exists(self.path("words")))
         with mock.patch.dict(os.environ, FAIL="1"):
             measure("m.gguf", code=1)

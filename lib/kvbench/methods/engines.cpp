@@ -107,9 +107,19 @@ MethodSettings settings_of(const Setting& row) {
   return {&find_method(name), name.assignments()};
 }
 
+/// The fewest digits of a ratio r with int(tokens (1 - r)) = int(kept), as kvpress counts in fp64; "R" where none has.
+std::string ratio_text(double kept, double tokens) {
+  const double middle = std::max(0.0, 1 - (std::floor(kept) + 0.5) / tokens);
+  for (int digits = 0; digits < 9; ++digits) {
+    const double unit = std::pow(10, digits), ratio = std::round(middle * unit) / unit;
+    if (std::floor(tokens * (1 - ratio)) == std::floor(kept)) return fmt::format("{:.{}f}", ratio, digits);
+  }
+  return "R";
+}
+
 }  // namespace
 
-std::string runs_in(std::string_view method, std::string_view params, double kept) {
+std::string runs_in(std::string_view method, std::string_view params, double kept, double tokens) {
   using Name = std::pair<std::string, std::string>;
   static const std::map<Name, std::string, std::less<>> known = [] {
     std::map<Name, std::string, std::less<>> texts;
@@ -125,7 +135,7 @@ std::string runs_in(std::string_view method, std::string_view params, double kep
   const auto found = known.find(Name(std::move(name), params.empty() ? std::move(own_params) : std::string(params)));
   if (found == known.end()) return "";
   std::string text = found->second;
-  const std::string ratio = "compression_ratio=" + (std::isnan(kept) ? "R" : fmt::format("{:.4g}", 1 - kept));
+  const std::string ratio = "compression_ratio=" + ratio_text(kept, tokens);
   for (std::size_t at; (at = text.find(ratio_place)) != std::string::npos;) text.replace(at, ratio_place.size(), ratio);
   return text;
 }

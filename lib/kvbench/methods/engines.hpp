@@ -13,9 +13,9 @@ namespace kvbench::methods {
 
 /// "llama.cpp --cache-type-k q8_0 --cache-type-v q4_0" of a method with its parameters, both as rows print them; what
 /// must hold for the model stands in brackets. Several are separated by semicolons. Empty: no engine of the table.
-/// `kept`: share of the tokens of the context that it keeps, which presses of kvpress are told
-/// ("compression_ratio=0.75" for 0.25); NaN: unknown, so that R stands there.
-std::string runs_in(std::string_view method, std::string_view params, double kept = NAN);
+/// `kept` of the `tokens` of the context are kept: presses of kvpress are told the shortest share by which they keep as
+/// many ("compression_ratio=0.75" for 64 of 256). NaN: unknown, so that R stands there.
+std::string runs_in(std::string_view method, std::string_view params, double kept = NAN, double tokens = NAN);
 
 /// What one of these engines is told for a method: "--kv-cache-dtype fp8", "SnapKVPress()" of a press without its
 /// share; empty: it does not have it.

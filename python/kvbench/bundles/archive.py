@@ -34,7 +34,6 @@ def write(path: str, members: dict[str, bytes], inputs: list[str]) -> None:
             file.writestr(info, members[name], zipfile.ZIP_DEFLATED, 9)
     require(len(buffer.getvalue()) <= MOST_BYTES["of the file"], path, "would be larger than a bundle may be, "
             f"{size_text(MOST_BYTES['of the file'])}; bundle fewer tables, or without --rows query.")
-    require(os.path.isdir(os.path.dirname(os.path.realpath(path))), path, "there is no such folder; create it first.")
     write_atomically(path, buffer.getvalue())
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from .._error import Error, known_names, require
 from ..choosing.names import configuration
-from ..files.access import as_toml, read_text
+from ..files.access import as_toml, check_not_input, read_text
 from ..results.rows import plain, rows_of
 from .tables import EVAL, Row, counted
 
@@ -135,6 +135,7 @@ def measured(claim: Claim, words: list[str], program: str) -> int:
     output = ""
     for before, word in zip(["", *words], words):
         flag, is_given, value = word.partition("=")
+        check_not_input(value if is_given else word, [claim.path])
         require(flag not in (*FLAGS.values(), *OTHER_FLAGS) and not re.match("-[mb]", word), flag, f"is no choice: "
                 f"{claim.path} registers what is measured; leave it out.")
         column = names.get(flag if is_given else before) or ("model" if word.endswith(".gguf") else "")

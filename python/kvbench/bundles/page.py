@@ -84,6 +84,7 @@ def _add(found: Sources, path: str) -> None:
 def write(found: Sources, output: str, title: str, program: Callable[[str], str]) -> None:
     check_replaceable(output)
     check_not_input(output, [*found.bundles, *(one.name for one in found.tables), *(one.path for one in found.claims)])
+    require(output.lower().endswith((".html", ".md")), output, "a page ends with .html or .md; name it so.")
     kvbench, beside = program("kvbench"), os.path.dirname(os.path.abspath(output))
 
     def link(path: str) -> str:

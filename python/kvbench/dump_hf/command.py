@@ -97,11 +97,11 @@ def check_output(path, options):
     folder = os.path.dirname(os.path.realpath(path))  # which a link may name
     if os.path.isdir(path):
         raise Error(f"-o {path}: this is a folder; give the name of a file.")
+    if not os.path.isdir(folder):
+        raise OSError(f"-o {path}: there is no folder {folder}; create it first.")
     check_replaceable(path)
     if os.path.exists(path) and not force:
         raise Error(f"-o {path}: this file exists; pass --force to replace it, or another name.")
-    if not os.path.isdir(folder):
-        raise OSError(f"-o {path}: there is no folder {folder}; create it first.")
     if not os.access(folder, os.W_OK):
         raise OSError(f"-o {path}: the folder {folder} is not writable.")
 

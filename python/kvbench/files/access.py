@@ -58,6 +58,7 @@ def check_replaceable(path: FilePath) -> None:
     require(not os.path.isdir(path), path, "is a directory; choose another file name.")
     require(os.path.isfile(path) or not os.path.exists(path), path,
             "is a device, a pipe or a socket, which cannot be replaced by a file; name a regular file.")
+    require(os.path.isdir(os.path.dirname(os.path.realpath(path))), path, "there is no such folder; create it first.")
 
 
 @contextlib.contextmanager
@@ -101,7 +102,9 @@ def write_atomically(path: FilePath, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as failure:
+        if isinstance(failure, OSError):  # about the file that was asked for, not the temporary one, or none
+            failure.filename, failure.filename2 = os.fspath(path), None
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
@@ -286,7 +289,6 @@ class OutputFile:
         self.path: str = os.fspath(path)
         check_replaceable(path)
         self._target = os.path.realpath(self.path)
-        require(os.path.isdir(os.path.dirname(self._target)), self.path, "there is no such folder; create it first.")
         check_not_input(path)
         require(all(other._target != self._target for other in list(_outputs) if other.file), path,
                 "is being written already in this process; choose another name.")

@@ -237,4 +237,13 @@ def test_models_without_a_tokenizer_and_refused_models(folder):
     assert message.split(":", 1)[1] == theirs.split(":", 1)[1], (message, theirs)
 
 
+def test_what_is_wrong_with_a_split_model_is_said(folder):
+    tiny.write(folder / "m.gguf", "llama", tiny.LLAMA, 2, split_max_tensors=6)
+    first, second, *_ = map(str, sorted(folder.glob("m-*.gguf")))
+    flags = ["--ids", ids_file(folder), *SMALL]
+    assert "must be loaded with the first split" in kveval(*flags, model=second, expect=2)
+    os.remove(second)
+    assert second in kveval(*flags, model=first, expect=2)
+
+
 harness.run_tests([value for name, value in list(globals().items()) if name.startswith("test_")])

@@ -195,10 +195,18 @@ TEST_CASE("a row says which engine runs it, with its settings") {
   CHECK(where("snapkv@kvpress", {}) == "kvpress SnapKVPress(compression_ratio=R)");
   CHECK(where("q8_0", {{"hadamard", "true"}, {"queries", "q8_0"}}) ==
         "llama.cpp --cache-type-k q8_0 --cache-type-v q8_0 -fa on (on processors)");
-  CHECK(runs_in("snapkv@kvpress", "", 0.25) == "kvpress SnapKVPress(compression_ratio=0.75)");
-  CHECK(runs_in("keydiff", "block=128", 0.5) ==
+  // kvpress keeps int(n (1 - ratio)): 1024 (1 - 0.5225) is 488.96, and 1000 (1 - 0.9) 99.99 in fp64.
+  for (const auto& [kept, tokens, ratio] : {std::tuple(64, 256, "0.75"),
+                                            {489, 1024, "0.522"},
+                                            {1000, 1024, "0.023"},
+                                            {100, 1000, "0.8995"},
+                                            {1023, 1024, "0.0005"},
+                                            {0, 1024, "1"}})
+    CHECK(runs_in("snapkv@kvpress", "", kept, tokens) ==
+          fmt::format("kvpress SnapKVPress(compression_ratio={})", ratio));
+  CHECK(runs_in("keydiff", "block=128", 128, 256) ==
         "kvpress BlockPress(KeyDiffPress(compression_ratio=0.5), block_size=128)");
-  CHECK(runs_in("knorm", "", 1) == "kvpress KnormPress(compression_ratio=0)");
+  CHECK(runs_in("knorm", "", 256, 256) == "kvpress KnormPress(compression_ratio=0)");
   show_as("Four", "q4_0", ""), show_as("Mixed", "q8_0", "values=q4_0");
   CHECK(runs_in("Four", "") == runs_in("q4_0", ""));
   CHECK(runs_in("Mixed", "") == runs_in("q8_0", "values=q4_0"));

@@ -244,6 +244,7 @@ TEST_CASE("methods by budgets for LaTeX: the best bold, what cannot be told from
                                {.method = "cam", .error = "0.7,,", .best = "sink"},
                                {.method = "cam", .budget = "50%", .error = "0.1,,"},
                                {.method = "h2o", .budget = "50%", .error = "0.2,,"},
+                               {.method = "kivi4", .reason = "calibrated on the evaluated context", .error = "0.2,,"},
                                {.method = "random", .error = "0.3,,"}})});
   const std::string text = latex(document);
   CHECK(
@@ -255,6 +256,7 @@ TEST_CASE("methods by budgets for LaTeX: the best bold, what cannot be told from
                  "sink & \\underline{0.500} & \\textbf{0.400} & -- \\\\\n"
                  "h2o & \\textbf{0.450} & 0.600 & 0.200 \\\\\n"
                  "cam & -- & 0.700? & 0.100 \\\\\n"
+                 "kivi4 & -- & 0.200 & -- \\\\\n"
                  "random & -- & 0.300 & -- \\\\\n\\bottomrule"));
   CHECK(!contains(html(document), "by method and budget"));
   CHECK(!contains(markdown(document), "by method and budget"));

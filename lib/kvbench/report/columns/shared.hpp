@@ -34,7 +34,7 @@ class SharedColumns {
           "engines that run this today, with their settings, which neither protect tokens nor leave layers dense; "
           "empty: none that kvbench knows",
           printed<Row>([](const Row& r) {
-            return methods::runs_in(r.method, r.params, r.budget_tokens / static_cast<double>(r.context_tokens));
+            return methods::runs_in(r.method, r.params, r.budget_tokens, static_cast<double>(r.context_tokens));
           }),
           "text"}});
   }

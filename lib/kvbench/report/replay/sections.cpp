@@ -90,7 +90,7 @@ void name_file(ReplayRow& row) {
 void keep_valid_tests(std::vector<ReplayRow>& rows) {
   std::map<Budget, const ReplayRow*> best;  // of each budget
   for (const ReplayRow& r : rows) {
-    if (!r.ok() || compare::is_baseline(r.method) || !std::isfinite(r.error)) continue;
+    if (!is_method(r) || r.is_outside()) continue;
     const ReplayRow*& known = best[r.budget];
     if (known == nullptr || error_of(r) < error_of(*known)) known = &r;
   }
