@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 
+#include <kvbench/core/name.hpp>
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/replay/plan/needs.hpp>
 #include <kvbench/replay/records/anchors.hpp>
@@ -160,10 +161,17 @@ std::string tokens_text(const trace::PromptInfo& prompt) {
                      prompt.num_tokens - prompt.prompt_tokens);
 }
 
+std::string spans_text(const trace::PromptInfo& prompt) {
+  std::vector<std::string> spans;
+  for (const trace::Span& span : prompt.spans)
+    spans.push_back(fmt::format("{} [{}, {})", span.name, span.begin, span.end));
+  return spans.empty() ? "" : fmt::format("    spans      {}\n", listed(spans));
+}
+
 /// The prompts with what differs between them; what all of them have in common comes last, once.
 std::string prompts_text(const trace::TraceInfo& info, bool alike) {
   const std::vector<replay::RunnableMethods> methods = replay::runnable_methods(info);
-  std::vector<std::vector<std::string>> aspects(5);  // texts of all prompts about one thing
+  std::vector<std::vector<std::string>> aspects(6);  // texts of all prompts about one thing
   std::vector<std::string> names;
   for (std::size_t p = 0; p < info.prompts.size(); ++p) {
     const trace::PromptInfo& prompt = info.prompts[p];
@@ -173,6 +181,7 @@ std::string prompts_text(const trace::TraceInfo& info, bool alike) {
     aspects[2].push_back(alike ? "" : fmt::format("    layers     {}\n", layers_text(prompt, info)));
     aspects[3].push_back(contents_text(prompt));
     aspects[4].push_back(methods_text(methods[p]));
+    aspects[5].push_back(spans_text(prompt));
   }
   std::vector<std::string> own(names.size());
   std::string common;

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # the same for type checkers, which do not run __getattr__
     from .models.loading import load_model as load_model
     from .files.schema import (
         Anchor as Anchor, Anchors as Anchors, Header as Header, LayerInfo as LayerInfo, Probes as Probes,
-        PromptInfo as PromptInfo)
+        PromptInfo as PromptInfo, Span as Span)
     from .results.sentences import sentences as sentences
     from .choosing.choose import ChooseResult as ChooseResult, Worse as Worse, choose as choose
     from .choosing.settings import ChooseSettings as ChooseSettings
@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # the same for type checkers, which do not run __getattr__
 # Loaded when they are first used: the command `kvbench` starts without numpy and h5py.
 _NAMES = {
     "_error": "Error",
-    "files.schema": "Anchor Anchors Header LayerInfo Probes PromptInfo",
+    "files.schema": "Anchor Anchors Header LayerInfo Probes PromptInfo Span",
     "files.trace": "Layer Prompt Trace",
     "files.trace_writer": "TraceWriter",
     "results.raw": "Raw",

@@ -121,7 +121,9 @@ class BadInput(PackageTest):
                         "model", "arch", "quantisation", "source_tool", "source_version", "created")}}),
                 (kvbench.PromptInfo, PROMPT, "prompt", {
                     "name": texts, "prompt_tokens": optional, "answer_start": optional, "answer_end": optional,
-                    "text": {*texts, *optional, "control"}, "probes": optional, "anchors": optional}),
+                    "text": {*texts, *optional, "control"}, "probes": optional, "anchors": optional,
+                    "spans": optional}),
+                (kvbench.Span, {"name": "user", "begin": 1, "end": 2}, "prompt", {"name": texts}),
                 (kvbench.Probes, PROBES, "prompt", {"count": {"99"}, "seed": {"99", "-1"}, "evaluated_in": texts}),
                 (kvbench.Anchor, ANCHOR, "prompt", {
                     "method": names, "budget": names, "layer": {"None"}, "kl": {*NUMBERS, "huge"},
@@ -136,6 +138,8 @@ class BadInput(PackageTest):
                     made = kind(**{**fields, **given})
                     if kind is kvbench.Probes:
                         made = kvbench.PromptInfo(**PROMPT, prompt_tokens=4, probes=made)
+                    if kind is kvbench.Span:
+                        made = kvbench.PromptInfo(**PROMPT, spans=[made])
                     if kind is kvbench.Anchor:
                         made = kvbench.Anchors(version="1", list=[made])
                     if isinstance(made, kvbench.Anchors):

@@ -2,6 +2,7 @@
 """Runs of kvbench-dump-hf: their options, passes and messages, and what stops them."""
 import contextlib
 import io
+import json
 import os
 import pathlib
 import re
@@ -150,15 +151,50 @@ class Usage(IdsTest):
         before, rows = sorted(os.listdir()), [row for row in table.ROWS if row.words[0] == "kvbench-dump-hf"]
         self.assertGreater(len(rows), 30)
         for row in rows:
+            for name, text in row.files.items():
+                self.write(text, name)
             with self.subTest(row.words), contextlib.redirect_stderr(io.StringIO()) as said:
                 self.assertEqual(dump_hf.main(row.words[1:]), row.code, said.getvalue())
                 for part in row.says:
                     self.assertIn(part, said.getvalue())
                 self.assertEqual(said.getvalue().count("\n"), 1, said.getvalue())
-                self.assertEqual(sorted(os.listdir()), before)
+                self.assertEqual(sorted({*os.listdir()} - {*row.files}), before)
+            for name in row.files:
+                os.unlink(name)
         self.assertEqual(pathlib.Path("kept.h5").read_text(), "old")
         if not torch.cuda.is_available():
             self.assertIn("no CUDA device", self.dump("llama", "--ids", "a.ids", "--device", "cuda", code=2))
+
+    def test_conversations(self):
+        """The last answer follows the context, in which each message is a span: of ids, of texts, and of texts in a
+        chat template, which has the ids 91 and 92 around each."""
+        hf_models.save(self.path("m"), "llama")
+        tokenizer = hf_models.small_tokenizer([*map(str, range(97))])
+        tokenizer.chat_template = "{% for one in messages %}91 {{ one['content'] }} 92 {% endfor %}"
+        tokenizer.save_pretrained(self.path("m"))
+        messages = [{"role": "system", "content": "1 2 3"}, {"role": "user", "span": "question", "content": "4 5"},
+                    {"role": "assistant", "content": "6"}, {"role": "user", "content": "7 8"},
+                    {"role": "assistant", "content": "9 10"}]
+        as_ids = [{**one, "content": [*map(int, one["content"].split())]} for one in messages]
+        talks = self.write("".join(json.dumps(one) + "\n\n" for one in (messages, {"messages": as_ids})), "talk.jsonl")
+        self.dump(self.path("m"), "--transcripts", talks, "--queries", "all")
+        trace = self.trace()
+        self.assertEqual([prompt.name for prompt in trace.prompts.values()], ["talk-0", "talk-1"])
+        for prompt in trace.prompts.values():
+            self.assertEqual((prompt.tokens.tolist(), prompt.prompt_tokens), ([*range(1, 11)], 8))
+            self.assertEqual([(one.name, one.begin, one.end) for one in prompt.spans],
+                             [("system", 0, 3), ("question", 3, 5), ("assistant", 5, 6), ("user", 6, 8)])
+        talks = self.write(json.dumps(messages), "talk.jsonl")
+        self.dump(self.path("m"), "--transcripts", talks, "--chat", "--force")
+        prompt = self.trace().prompts["0"]
+        self.assertEqual(prompt.tokens.tolist(),
+                         [91, 1, 2, 3, 92, 91, 4, 5, 92, 91, 6, 92, 91, 7, 8, 92, 91, 9, 10, 92])
+        self.assertEqual((prompt.prompt_tokens, [(one.begin, one.end) for one in prompt.spans]),
+                         (17, [(0, 5), (5, 9), (9, 12), (12, 16)]))
+        tokenizer.chat_template = "{{ messages[-1]['content'] }}"  # forgets what was said before
+        tokenizer.save_pretrained(self.path("m"))
+        self.assertIn("chat template changes it", self.dump(self.path("m"), "--transcripts", talks, "--chat", "--force",
+                                                            code=2))
 
     def test_without_torch_one_sentence_says_what_to_install(self):
         for name in ("torch", "transformers"):

@@ -82,6 +82,10 @@ ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, co
     frame.prompts[prompt.prompt].context_tokens = budget_base(prompt, request.protect_outside);
     frame.prompts[prompt.prompt].scored_tokens = scored_tokens(reader.info().prompts[prompt.prompt], prompt);
     add_anchors(reader.info().prompts[prompt.prompt], request, frame.prompts[prompt.prompt]);
+    for (trace::Span span : reader.info().prompts[prompt.prompt].spans) {
+      span.end = std::min<std::int64_t>(span.end, prompt.base);
+      if (span.begin < span.end) frame.prompts[prompt.prompt].spans.push_back(std::move(span));
+    }
   }
   for (const MethodChoice& choice : request.methods) {
     check_origin(choice, reader);

@@ -41,6 +41,12 @@ void check_names(const replay::ReplayFrame& frame) {
   for (const replay::ReplayFrame::Prompt& prompt : frame.prompts) {
     check_name(prompt.id), check_name(prompt.name);
     require(prompts.insert(prompt.id).second, "two prompts have the same name");
+    std::int64_t previous = 0;
+    for (const trace::Span& span : prompt.spans) {
+      check_name(span.name);
+      require(previous <= span.begin && span.begin < span.end && span.end <= trace::most_tokens, "a span is wrong");
+      previous = span.end;
+    }
     for (const trace::Anchor& anchor : prompt.anchors) {
       check_name(anchor.method), check_name(anchor.budget);
       require(anchor.kl >= 0 && !(anchor.predicted < 0), "an anchor is wrong");

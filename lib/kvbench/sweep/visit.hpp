@@ -36,8 +36,13 @@ void visit(A& archive, trace::Anchor& v) {
 }
 
 template <class A>
+void visit(A& archive, trace::Span& v) {
+  archive(v.name, v.begin, v.end);
+}
+
+template <class A>
 void visit(A& archive, replay::ReplayFrame::Prompt& v) {
-  archive(v.id, v.protocol, v.context_tokens, v.scored_tokens, v.anchors, v.anchored, v.name);
+  archive(v.id, v.protocol, v.context_tokens, v.scored_tokens, v.anchors, v.anchored, v.name, v.spans);
 }
 
 template <class A>
@@ -103,7 +108,7 @@ inline std::vector<replay::MetricRow> to_rows(const MetricColumns& columns) {
 template <class A>
 void visit(A& archive, replay::ConfigurationResult& v) {
   archive(v.status, v.reason, v.notes, v.dense, v.budget_tokens, v.kept_tokens, v.bytes, v.peak_bytes, v.compress_flops,
-          v.attend_flops, v.compress_s, v.attend_s, v.exact_s, v.rel_err_fro, v.probe_sums, v.residual);
+          v.attend_flops, v.compress_s, v.attend_s, v.exact_s, v.rel_err_fro, v.probe_sums, v.residual, v.held);
   MetricColumns columns;
   if constexpr (!A::reads) columns = to_columns(v.metrics);
   archive(columns);

@@ -152,6 +152,24 @@ void check_anchors(const PromptInfo& prompt, const TraceInfo& info, const std::s
   }
 }
 
+void check_spans(const PromptInfo& prompt, const std::string& file) {
+  const std::string at = file + ": " + path_of(prompt) + "/spans";
+  std::int64_t previous = 0;
+  for (std::size_t i = 0; i < prompt.spans.size(); ++i) {
+    const Span& span = prompt.spans[i];
+    const std::string line = fmt::format("{}/names: line {}", at, i + 1);
+    check_name(span.name, line);
+    if (span.name.empty() || span.name.size() > longest_span_name || span.name.find(',') != std::string::npos)
+      throw Error("{} is '{}'; a name has 1 to {} bytes and no comma.", line, span.name, longest_span_name);
+    if (span.begin < previous || span.end <= span.begin || span.end > prompt.prompt_tokens) {
+      throw Error(
+          "{}: span {} is [{}, {}); spans are in order, not empty, without overlap, and in [0, {}), the context.", at,
+          i, span.begin, span.end, prompt.prompt_tokens);
+    }
+    previous = span.end;
+  }
+}
+
 /// The scored tokens of a layer with probes are among its queries.
 void check_scored(const LayerInfo& layer, const PromptInfo& prompt, const std::string& at) {
   if (!layer.probes) return;
@@ -239,6 +257,7 @@ void check(const TraceInfo& info, const std::string& file) {
     check_prompt(prompt, file);
     check_probes(prompt, file);
     check_anchors(prompt, info, file);
+    check_spans(prompt, file);
     if (!ids.insert(prompt.id).second) throw Error("{}: {} occurs twice.", file, path_of(prompt));
     int previous = -1;
     for (const LayerInfo& layer : prompt.layers) {

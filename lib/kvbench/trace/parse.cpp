@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <sstream>
 
 #include <fmt/ranges.h>
 
@@ -134,13 +135,14 @@ std::optional<Probes> parse_probes(const h5::InputObject& group) {
                 group.text("evaluated_in").value_or("")};
 }
 
-/// A dataset with a value for each of `count` anchors.
-h5::InputObject per_anchor(const h5::InputObject& group, const char* name, std::size_t count) {
+/// A dataset with a value for each of the `count` lines of another.
+h5::InputObject per_line(const h5::InputObject& group, const char* name, std::size_t count,
+                         const char* lines = "configurations") {
   h5::InputObject dataset = group.dataset(name);
   const std::vector<hsize_t> dims = dataset.dims();
   if (dims.size() == 1 && dims[0] == count) return dataset;
-  throw Error("{}: has the shape [{}], but dataset 'configurations' has {} lines.", dataset.where(),
-              fmt::join(dims, ", "), count);
+  throw Error("{}: has the shape [{}], but dataset '{}' has {} lines.", dataset.where(), fmt::join(dims, ", "), lines,
+              count);
 }
 
 /// Splits "METHOD BUDGET".
@@ -158,9 +160,9 @@ Anchors parse_anchors(const h5::InputObject& group) {
   if (count > most_anchors)
     throw Error("{}: has {} lines; a prompt has at most {} anchors.", dataset.where(), count, most_anchors);
   const auto n = static_cast<std::size_t>(count);
-  const auto layers = per_anchor(group, "layers", n).integers<std::int64_t>();
-  const std::vector<double> kl = per_anchor(group, "kl", n).numbers();
-  const std::vector<double> predicted = per_anchor(group, "predicted", n).numbers();
+  const auto layers = per_line(group, "layers", n).integers<std::int64_t>();
+  const std::vector<double> kl = per_line(group, "kl", n).numbers();
+  const std::vector<double> predicted = per_line(group, "predicted", n).numbers();
   for (std::size_t i = 0, begin = 0; i < n; ++i) {
     const std::size_t end = std::min(lines.find('\n', begin), lines.size());
     const std::string where = fmt::format("{}: line {}", dataset.where(), i + 1);
@@ -172,6 +174,18 @@ Anchors parse_anchors(const h5::InputObject& group) {
     begin = end + 1;
   }
   return anchors;
+}
+
+std::vector<Span> parse_spans(const h5::InputObject& group) {
+  const std::string lines = long_text(group.dataset("names"));
+  const auto count = static_cast<std::size_t>(1 + std::ranges::count(lines, '\n'));
+  const auto begin = per_line(group, "begin", count, "names").integers<std::int64_t>();
+  const auto end = per_line(group, "end", count, "names").integers<std::int64_t>();
+  std::vector<Span> spans;
+  std::istringstream names(lines + "\n");
+  for (std::string name; std::getline(names, name);)
+    spans.push_back({name, begin.at(spans.size()), end.at(spans.size())});
+  return spans;
 }
 
 LayerInfo parse_layer(const h5::InputObject& group, std::int64_t index) {
@@ -206,6 +220,7 @@ PromptInfo parse_prompt(const h5::InputObject& group, const std::string& id, con
   if (group.has("text")) prompt.text = long_text(group.dataset("text"));
   prompt.probes = parse_probes(group);
   if (group.has("anchors")) prompt.anchors = parse_anchors(group.group("anchors"));
+  if (group.has("spans")) prompt.spans = parse_spans(group.group("spans"));
   const h5::InputObject layers = group.group("layers");
   std::vector<std::int64_t> indices;
   for (const std::string& name : layers.members()) {

@@ -22,6 +22,7 @@ inline constexpr std::int64_t most_dimensions = 16384;
 inline constexpr std::int64_t most_prompts = 65535;
 inline constexpr std::int64_t most_probes = 512;
 inline constexpr std::int64_t most_anchors = 1 << 17;
+inline constexpr std::size_t longest_span_name = 64;  ///< bytes
 
 enum class Dtype {
   f32,
@@ -61,6 +62,14 @@ struct Anchors {
   std::vector<Anchor> list;  ///< no configuration twice
 
   bool operator==(const Anchors&) const = default;
+};
+
+/// Tokens [begin, end) of a context that belong together, such as those of a message. Spans of one name are one part.
+struct Span {
+  std::string name;  ///< not empty, without commas
+  std::int64_t begin = 0, end = 0;
+
+  bool operator==(const Span&) const = default;
 };
 
 /// W_O of a layer, times a Gaussian matrix: |dz' S| estimates the norm of what an error dz of the attention output of
@@ -110,6 +119,7 @@ struct PromptInfo {
   std::optional<std::string> text;
   std::optional<Probes> probes;      ///< absent: no layer has probes
   std::optional<Anchors> anchors;    ///< only with probes
+  std::vector<Span> spans = {};      ///< of the context, ascending, without overlap
   std::vector<std::int32_t> tokens;  ///< [n]
   std::vector<LayerInfo> layers;     ///< by increasing layer
 

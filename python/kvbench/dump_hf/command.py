@@ -12,12 +12,13 @@ import sys
 from .._error import Error, first_line
 from .._kinds import of_kind
 from ..files.access import check_not_input, check_replaceable, parts_of_gguf
-from ..files.schema import MOST_PROBES, PromptInfo
+from ..files.schema import MOST_PROBES, PromptInfo, check_spans
 from ..methods.scores import write_scores
 from ..program.arguments import Parser, Whether, positive, threads, whole_number
 from ..program.progress import Progress, ended, tell
 from ..results.damage import VOTE_PROBES
 from . import plan
+from .transcripts import read_transcripts, tokens_of
 
 
 def parser():
@@ -29,6 +30,10 @@ def parser():
     add("--text", nargs="+", action="extend", default=[], metavar="FILE", help="text files, one prompt each")
     add("--ids", nargs="+", action="extend", default=[], metavar="FILE",
         help="files of whitespace-separated token ids, one prompt each")
+    add("--transcripts", nargs="+", action="extend", default=[], metavar="FILE",
+        help="files with a conversation per line, as kveval --transcripts reads them: the last answer is what follows "
+        "the context, and each message before it is a span, named by its role, or by its field `span`")
+    add("--chat", action="store_true", help="put the messages of --transcripts into the model's chat template")
     add("-o", "--output", required=True, metavar="FILE", help="trace to write")
     add("--ctx", type=whole_number(2, 2**31 - 1), metavar="N",
         help="use the first N tokens of each prompt; default: all, up to the model's training context")
@@ -93,7 +98,7 @@ def scores_path(options, scorer):
 def check_output(path, options):
     """Checks that an output can be written, and replaces no input, before the model runs for minutes."""
     force = options.force
-    check_not_input(path, [*options.text, *options.ids, *model_files(options.model)])
+    check_not_input(path, [*options.text, *options.ids, *options.transcripts, *model_files(options.model)])
     folder = os.path.dirname(os.path.realpath(path))  # which a link may name
     if os.path.isdir(path):
         raise Error(f"-o {path}: this is a folder; give the name of a file.")
@@ -133,8 +138,8 @@ def check_installed():
 
 
 def read_prompts(options, model):
-    if not options.text and not options.ids:
-        raise Error("no prompt was given; pass --text FILE or --ids FILE.")
+    if not (options.text or options.ids or options.transcripts):
+        raise Error("no prompt was given; pass --text, --ids or --transcripts FILE.")
     most = model.longest - options.decode
     if most < 2 or (options.ctx or 0) > most:
         raise Error(f"--ctx {options.ctx or ''} and --decode {options.decode}: {model.name} was trained on "
@@ -143,6 +148,22 @@ def read_prompts(options, model):
     tokenize = model.tokenizer() if texts else None
     prompts = [plan.make_plan(path, tokenize(text), options, most) for path, text in texts]
     prompts += [plan.make_plan(path, plan.read_ids(path, model.vocabulary), options, most) for path in options.ids]
+    return prompts + read_conversations(options, model)
+
+
+def read_conversations(options, model):
+    lines = [(path, found) for path in options.transcripts for found in read_transcripts(path)]
+    with_text = any(isinstance(one["content"], str) for _, (_, messages) in lines for one in messages)
+    tokenizer = model.own_tokenizer("give lists of token ids as contents") if with_text or options.chat else None
+    prompts = []
+    for path, (where, messages) in lines:
+        tokens, context, spans = tokens_of(messages, tokenizer, model.vocabulary, options.chat, where)
+        if len(tokens) > model.longest:
+            raise Error(f"{where}: it has {len(tokens)} tokens, and {model.name} was trained on {model.longest}; leave "
+                        "its first messages out.")
+        check_spans(spans, context, where)
+        name = f"{os.path.splitext(os.path.basename(path))[0]}-{len(prompts)}"
+        prompts.append(plan.Plan(name, tokens, context, options.queries, spans))
     return prompts
 
 
@@ -193,6 +214,10 @@ def set_draws(options, scorers):
 def dump(options):
     check_output(of_kind(options.output, os.PathLike, "-o"), options)
     plan.check_queries(options.queries)
+    if options.transcripts and (options.ctx or options.prompt_tokens or options.decode):
+        raise Error("--transcripts says where contexts and answers end; leave out --ctx, --prompt-tokens and --decode.")
+    if options.chat and not options.transcripts:
+        raise Error("--chat has no effect without --transcripts.")
     for flag, count in (("--probes", options.probes or 0), ("--vote-probes", options.vote_probes or 0)):
         if count > MOST_PROBES:
             raise Error(f"{flag} {count} is too many; give at most {MOST_PROBES}.")
@@ -283,7 +308,7 @@ def record(options, header, prompts, recorder, prober, anchors, scores, signals,
                 measured[str(number)] = anchors.run(prompt)
             scored = scores.run(prompt, number)
             out.prompt(number, PromptInfo(name=prompt.name, tokens=prompt.tokens, prompt_tokens=prompt.prompt_tokens,
-                                          probes=probes and probes.info))
+                                          probes=probes and probes.info, spans=prompt.spans))
 
             def each(layer, info, arrays, number=number, prompt=prompt):
                 progress.stage(f"{prompt.name}: layer {layer} of {header.num_layers}")

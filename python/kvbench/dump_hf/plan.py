@@ -22,6 +22,7 @@ class Plan:
     tokens: list  # token ids
     prompt_tokens: int  # number of tokens of the context
     spec: str  # value of --queries
+    spans: list | None = None  # of the context, if the prompt is a conversation
     positions: np.ndarray = field(init=False)
 
     def __post_init__(self):
@@ -29,7 +30,7 @@ class Plan:
 
     def extended(self, generated):
         """The plan of the prompt with the tokens decoded after it."""
-        return Plan(self.name, [*self.tokens, *generated], self.prompt_tokens, self.spec)
+        return Plan(self.name, [*self.tokens, *generated], self.prompt_tokens, self.spec, self.spans)
 
 
 def check_queries(spec):

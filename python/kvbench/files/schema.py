@@ -17,6 +17,7 @@ ROPE_TYPES = ("default", "none", "partial", "linear", "dynamic", "yarn", "llama3
               "other", "unknown")
 MOST = {"num_layers": 65535, "num_query_heads": 65535, "num_kv_heads": 65535, "head_dim": 16384, "value_dim": 16384}
 MOST_TOKENS, MOST_PROMPTS, MOST_PROBES, MOST_COLUMNS, MOST_ANCHORS = 2**24, 65535, 512, 16384, 2**17
+LONGEST_SPAN_NAME = 64  # bytes
 
 
 @dataclass(kw_only=True, eq=False)
@@ -138,6 +139,24 @@ class Anchors:
     list: list[Anchor]
 
 
+@dataclass
+class Span:
+    """Tokens of a context that belong together, such as those of a message. Spans of one name are one part.
+
+    Attributes
+    ----------
+    name : str
+        Not empty, without commas.
+    begin : int
+    end : int
+        The tokens begin .. end - 1.
+    """
+
+    name: str
+    begin: int
+    end: int
+
+
 @dataclass(kw_only=True, eq=False)
 class PromptInfo:
     """A prompt without its layers.
@@ -156,6 +175,8 @@ class PromptInfo:
         Probes; None: no layer has any.
     anchors : Anchors | None
         Anchors; only with probes.
+    spans : list of Span | None
+        Of the context, in order, without overlap.
     """
 
     name: str
@@ -166,6 +187,7 @@ class PromptInfo:
     text: str | None = None
     probes: Probes | None = None
     anchors: Anchors | None = None
+    spans: list[Span] | None = None
 
     @property
     def num_tokens(self) -> int:
@@ -349,6 +371,23 @@ def check_prompt(prompt: PromptInfo, where: str) -> None:
             f"{n}].")
     if prompt.probes is not None:
         check_probes(prompt.probes, n - context, where)
+    if prompt.spans is not None:
+        check_spans(prompt.spans, context, f"{where}/spans")
+
+
+def check_spans(spans: list[Span], context: int, where: str) -> None:
+    require(spans, where, "has no span; leave it out.")
+    previous = 0
+    for number, span in enumerate(spans):
+        line = f"{where}/names: line {number + 1}"
+        check_fields(of_kind(span, Span, f"{where}: item {number}"), line)
+        check_name(span.name, line)
+        require(0 < len(span.name.encode()) <= LONGEST_SPAN_NAME and "," not in span.name, line,
+                f"is '{span.name}'; a name has 1 to {LONGEST_SPAN_NAME} bytes and no comma.")
+        require(previous <= span.begin < span.end <= context, where,
+                f"span {number} is [{span.begin}, {span.end}); spans are in order, not empty, without overlap, and in "
+                f"[0, {context}), the context.")
+        previous = span.end
 
 
 def check_probes(probes: Probes, decoded: int, where: str) -> None:

@@ -96,7 +96,8 @@ class TraceWriter(OutputFile):
         require(np.array_equal(tokens, tokens.astype(np.int32)), f"{where}/tokens", "a token id exceeds 32 bits.")
         context = len(tokens) if info.prompt_tokens is None else info.prompt_tokens
         info = PromptInfo(name=info.name, tokens=tokens, prompt_tokens=context, answer_start=info.answer_start,
-                          answer_end=info.answer_end, text=info.text, probes=info.probes, anchors=info.anchors)
+                          answer_end=info.answer_end, text=info.text, probes=info.probes, anchors=info.anchors,
+                          spans=info.spans)
         check_prompt(info, where)
         group = create_group(self.file["prompts"], id)
         set_text(group, "name", info.name)
@@ -112,6 +113,11 @@ class TraceWriter(OutputFile):
         write_whole(group, "tokens", tokens.astype("<i4"))
         if info.text is not None:
             write_text(group, "text", info.text)
+        if info.spans is not None:
+            spans = create_group(group, "spans")
+            write_text(spans, "names", "\n".join(span.name for span in info.spans))
+            write_whole(spans, "begin", np.array([span.begin for span in info.spans], "<i8"))
+            write_whole(spans, "end", np.array([span.end for span in info.spans], "<i8"))
         create_group(group, "layers")
         self._prompts[id], self._layers[id] = info, set()
         if info.anchors is not None:

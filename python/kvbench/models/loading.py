@@ -199,10 +199,15 @@ class Model:
 
     def tokenizer(self, remedy="give token ids with --ids", **options):
         """A function from texts to ids. `remedy`: what an Error says; `options`: as for a tokenizer of transformers."""
+        tokenizer = self.own_tokenizer(remedy)
+        return lambda text: token_ids(tokenizer, text, **options)
+
+    def own_tokenizer(self, remedy):
+        """That of transformers."""
         tokenizer = loaded(self.name, f"tokenizer; {remedy}", AutoTokenizer.from_pretrained)
         if 2 * len(tokenizer) < self.vocabulary:  # some versions return such a tokenizer for a folder without one
             raise Error(f"{self.name}: its tokenizer knows {len(tokenizer)} of {self.vocabulary} tokens; {remedy}.")
-        return lambda text: token_ids(tokenizer, text, **options)
+        return tokenizer
 
     def hidden(self, ids, **options):
         """Last hidden states [n, width] of these tokens."""

@@ -158,6 +158,16 @@ void ConfigurationRun::finish() {
   std::ranges::move(session_.notes(), std::back_inserter(results_.front()->notes));
   for (std::size_t h = 0; h < heads_.size(); ++h)
     measurements_[h].finish(footprints[h], options_.kv_element, session_.tokens());
+  for (std::size_t h = 0; h < collected_.heads.size() && options_.held_of > 0; ++h) set_held(h);
+}
+
+void ConfigurationRun::set_held(std::size_t h) {
+  std::vector<std::uint64_t>& held = results_[h]->held = entries(h).held(heads_[h].group, options_.held_of);
+  const TokenMap& map = heads_[h].map;
+  for (Index t = 0; t < options_.held_of; ++t) {
+    const bool by_harness = t < map.first || (t >= map.first + map.middle && t < map.first + map.middle + map.last);
+    if (by_harness) held[static_cast<std::size_t>(t) / 64] |= std::uint64_t{1} << (t % 64);
+  }
 }
 
 void Together::answer(std::span<HeadBlock> blocks, Backend& backend) {

@@ -30,6 +30,7 @@ class ConfigurationRun {
     std::span<NoiseFloor> noise_floors = {};
     std::span<ContextMass> context_mass = {};  ///< by head; empty: mass_ceiling is not measured
     bool keep_raw = false, keep_exact = false;
+    Index held_of = 0;  ///< ConfigurationResult::held is of so many first tokens; 0: it is not wanted
     methods::Element kv_element = methods::Element::f16;
     std::vector<methods::Note> notes;  ///< of the harness, in front of those of the method
   };
@@ -86,6 +87,8 @@ class ConfigurationRun {
   void read_entries(std::size_t h, const methods::EntryTables& entries, Index queries, Backend& backend);
   Answer attend(const HostState& fixed, std::size_t h, Backend& backend);
   RecallRange recall_range(std::size_t h) const;
+  /// Sets ConfigurationResult::held of a head, after its last query.
+  void set_held(std::size_t h);
 
   Session session_;
   Options options_;

@@ -232,9 +232,18 @@ class WorkItemRun {
       const Configuration& key = task_.plan.configurations[c];
       const bool alone = task_.request.standalone || plan_of(task_.request.methods[key.method]) != nullptr;
       Together& group = groups.try_emplace({key.method, key.seed, alone ? c : 0}, attempt_one).first->second;
-      group.add(c, std::make_unique<ConfigurationRun>(std::move(made.caches), options_of(choice_of(c).method), heads_,
+      const MethodChoice method = choice_of(c).method;
+      ConfigurationRun::Options options = options_of(method);
+      if (holds_tokens(*method.info)) options.held_of = task_.item.prompt.base;
+      group.add(c, std::make_unique<ConfigurationRun>(std::move(made.caches), std::move(options), heads_,
                                                       std::move(results), backend_));
     });
+  }
+
+  /// Whether rows say which spans of the text a method holds.
+  bool holds_tokens(const methods::MethodInfo& info) const {
+    return !task_.trace.prompts[task_.item.prompt.prompt].spans.empty() && info.kind != methods::Kind::merging &&
+           info.kind != methods::Kind::retrieval;
   }
 
   ConfigurationRun::Options options_of(const MethodChoice& choice) {

@@ -2,6 +2,7 @@
 // The entries that answer a run of queries of one head, on the host and in the trace's token numbers.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include <kvbench/methods/contract/host_table.hpp>
@@ -59,6 +60,9 @@ class HostEntries {
     double retrieved = 0, estimated = 0;
   };
   RowsRead rows_read(Index group, Index i, std::int32_t first, std::int32_t last) const;
+
+  /// The tokens below `tokens` whose entries answer the last query of some query head, as ConfigurationResult::held.
+  std::vector<std::uint64_t> held(Index group, Index tokens) const;
 
   bool two_sets() const { return two_sets_; }          ///< numerator and denominator hold different tokens
   bool has_clusters() const { return has_clusters_; }  ///< some table has ids of clusters or pages

@@ -60,7 +60,10 @@ struct ConfigurationResult {
   /// trace has none, or set_layer_metrics() has used it
   std::vector<float> residual;
   std::vector<float> rel_err_fro;  ///< [G] Frobenius norm of the differences over that of the exact outputs
-  bool sinks_recalled = false;     ///< ReplayRequest::recall_sinks changes its recall; not stored in cells
+  /// The tokens of the context that the cache holds when the last query is answered: bit t % 64 of number t / 64. Empty:
+  /// the text has no spans, or the method merges tokens or chooses among all of them for each query
+  std::vector<std::uint64_t> held;
+  bool sinks_recalled = false;  ///< ReplayRequest::recall_sinks changes its recall; not stored in cells
 };
 
 struct HeadResult {
@@ -81,8 +84,9 @@ struct ReplayFrame {
     /// Those of the trace, where the replay evaluates its scored tokens: `method` as rows name it, `budget` empty where
     /// the method has one size
     std::vector<trace::Anchor> anchors = {};
-    bool anchored = false;  ///< rows of these configurations are what the anchors measured
-    std::string name = {};  ///< of its text, for display; may be empty
+    bool anchored = false;                ///< rows of these configurations are what the anchors measured
+    std::string name = {};                ///< of its text, for display; may be empty
+    std::vector<trace::Span> spans = {};  ///< of its context, as it is replayed
   };
   struct Method {
     std::string name, params;

@@ -7,7 +7,10 @@
 #include <numeric>
 #include <set>
 
+#include <fmt/ranges.h>
+
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/ordered_map.hpp>
 #include <kvbench/core/paired_test.hpp>
 #include <kvbench/methods/contract/method_name.hpp>
 #include <kvbench/replay/records/anchors.hpp>
@@ -361,6 +364,52 @@ OkSamples keep_ok(const std::vector<Sample>& samples, Record& record) {
   return ok;
 }
 
+/// Means of shares of parts of a context, in the order in which their names first occur.
+class SpanShares {
+ public:
+  void add(const std::vector<trace::Span>& spans, const std::vector<std::uint64_t>& held) {
+    std::map<std::string, std::pair<double, double>> parts;  // tokens held, tokens
+    for (const trace::Span& span : spans) {
+      auto& [kept, tokens] = parts[span.name];
+      tokens += static_cast<double>(span.end - span.begin);
+      for (auto t = static_cast<std::size_t>(span.begin); t < static_cast<std::size_t>(span.end); ++t)
+        kept += t / 64 < held.size() && (held[t / 64] >> (t % 64) & 1) != 0;
+    }
+    for (const trace::Span& span : spans) {
+      const auto part = parts.extract(span.name);
+      if (!part.empty()) means_[span.name].push_back(part.mapped().first / part.mapped().second);
+    }
+  }
+
+  /// `lost`: of the shares that are not held.
+  std::string text(bool lost) const {
+    std::vector<std::string> parts;
+    for (const auto& [name, shares] : means_.items())
+      parts.push_back(fmt::format("{} {:.3f}", name, lost ? 1 - mean(shares) : mean(shares)));
+    return fmt::format("{}", fmt::join(parts, ", "));
+  }
+
+ private:
+  OrderedMap<std::string, std::vector<double>> means_;
+};
+
+void add_spans(const std::vector<Sample>& samples, std::span<const ReplayFrame::Prompt> prompts, Record& record) {
+  SpanShares kept, by_any;
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<std::uint64_t>> held_by_any;  // by prompt and seed
+  for (const Sample& s : samples) {
+    const std::vector<trace::Span>& spans = prompts[s.head->place.prompt].spans;
+    const std::vector<std::uint64_t>& held = s.result->held;
+    if (spans.empty()) continue;
+    if (held.empty()) return;
+    kept.add(spans, held);
+    std::vector<std::uint64_t>& all = held_by_any[{s.head->place.prompt, s.seed}];
+    all.resize(std::max(all.size(), held.size()));
+    for (std::size_t i = 0; i < held.size(); ++i) all[i] |= held[i];
+  }
+  for (const auto& [key, held] : held_by_any) by_any.add(prompts[key.first].spans, held);
+  record.kept_by_span = kept.text(false), record.lost_by_span = by_any.text(true);
+}
+
 /// The reason why a row of a query has no metrics, which every answer but that of `exact` has.
 void explain_unmeasured(Record& record) {
   if (record.query_rows > 0) return;
@@ -389,6 +438,7 @@ void summarize(const std::vector<Sample>& samples, std::size_t seeds, std::span<
   record.replayed_layers = layers_of(samples);
   if (!record.dense) record.compressed_layers = layers_of(ok.measured);
   add_costs(ok.measured, seeds, prompts, record);
+  if (!record.query) add_spans(ok.measured, prompts, record);
   add_metrics(ok.measured, seeds, record);
   std::vector<Sample> counted = ok.measured;
   counted.insert(counted.end(), ok.windowed.begin(), ok.windowed.end());

@@ -81,6 +81,14 @@ void add_kept(RecordColumns& c) {
   c.tokens(is_ok, true);
   c.number("kept_fraction", "", "kept_tokens / context_tokens",
            where_ok([](const Record& r) { return r.kept_tokens / r.context_tokens; }));
+  c.add(
+      {{"kept_by_span",
+        "share of the tokens of each span of the context (docs/traces.md) that the cache holds at the last query, such "
+        "as `system 1.000, user 0.312`: mean over kv heads and layers; spans of one name are one; empty where the "
+        "trace has none, and where the method merges tokens or chooses among them for each query",
+        value_of(&Record::kept_by_span), "text"},
+       {"lost_by_span", "the same, of the tokens that no kv head of the layers of the row holds",
+        value_of(&Record::lost_by_span), "text"}});
   c.held(is_ok, "keys and values held, mean per kv head");
   c.number("compression", "", "full_bytes / total_bytes",
            where_ok([](const Record& r) { return r.bytes.full / r.bytes.of(CostKind::memory); }));
