@@ -69,6 +69,14 @@ def bomb(group, name, shape, dtype="<f4"):
     made.id.write_direct_chunk((0,) * len(shape), packed(3 * 2**27))
 
 
+def of_other_size(group, name, count):
+    """A dataset whose only chunk inflates to so many bytes, in place of its own number."""
+    shape, dtype = group[name].shape, group[name].dtype
+    del group[name]
+    made = group.create_dataset(name, shape, dtype, chunks=shape, compression="gzip")
+    made.id.write_direct_chunk((0,) * len(shape), packed(count))
+
+
 def replaced(group, name, **given):
     group.pop(name, None)
     return group.create_dataset(name, **given)
@@ -96,8 +104,7 @@ def virtual(group, name, path):
 
 
 def many_names(file):
-    """100 prompts that are one, with a text of 8 MiB."""
-    inflating(file[PROMPT], "text", 1, f"S{2**23}", 1)
+    """100 prompts that are one."""
     for name in range(1, 100):
         file["prompts"][str(name)] = file[PROMPT]
 
@@ -119,6 +126,13 @@ def traces(other):
         ("tokens.*has 2 dimensions", lambda f: replaced(f[PROMPT], "tokens", data=np.zeros((5, 1), int))),
         ("tokens.*integers", lambda f: replaced(f[PROMPT], "tokens", data=np.zeros(5))),
         ("tokens.*integers", lambda f: replaced(f[PROMPT], "tokens", data=np.zeros(5, [("a", "i8"), ("b", "V999")]))),
+        ("tokens.*integers", lambda f: replaced(f[PROMPT], "tokens", data=np.arange(5),
+                                                dtype=h5py.enum_dtype({"a": 0, "b": 4}, "i8"))),
+        ("tokens.*does not inflate to its 20 bytes", lambda f: of_other_size(f[PROMPT], "tokens", 48)),
+        ("keys.*does not inflate to its 120 bytes", lambda f: of_other_size(f[LAYER], "keys", 60)),
+        ("keys.*does not inflate to its 120 bytes", lambda f: of_other_size(f[LAYER], "keys", 2**22)),
+        ("window' must be an integer", lambda f: f[LAYER].attrs.__setitem__("window", True)),
+        ("rope_type' is 'x{100}';", lambda f: f.attrs.__setitem__("rope_type", "x" * 60000)),
         ("tokens.*not a dataset", lambda f: (f[PROMPT].pop("tokens"), f[PROMPT].create_group("tokens"))),
         ("tokens.*filter 32000", lambda f: replaced(f[PROMPT], "tokens", data=np.arange(5), compression="lzf")),
         ("tokens.*filter 1, 1;", lambda f: twice_deflated(f[PROMPT], "tokens")),
@@ -131,15 +145,15 @@ def traces(other):
         ("prompts/1.*is a link", lambda f: linked(f["prompts"], "1", h5py.SoftLink("/prompts/0"))),
         ("layers.*is a link", lambda f: linked(f[PROMPT], "layers", h5py.ExternalLink(other, "/"))),
         ("layers/1.*not a group", lambda f: replaced(f[PROMPT], "layers/1", data=np.zeros(5))),
-        ("prompts/[0-9]+/text: the datasets up to this one claim more bytes", many_names),
+        ("prompts/[0-9]+/.*: the datasets up to this one claim more bytes", many_names),
         ("query_positions.*1048576 entries.*num_tokens = 5", lambda f: inflating(f[LAYER], "query_positions", 2**20)),
         ("cache_layers.*1048576 entries.*num_layers says 4", lambda f: inflating(f, "cache_layers", 2**20)),
         ("num_tokens' must be a single value", lambda f: f[PROMPT].attrs.__setitem__("num_tokens", np.full(7000, 5))),
         ("name' must be a single value",
          lambda f: f[PROMPT].attrs.create("name", ["x"] * 1000, dtype=h5py.string_dtype())),
         ("text.*takes 134217728 bytes", lambda f: inflating(f[PROMPT], "text", 1, f"S{2**27}", 1)),
-        ("text.*must be a string", lambda f: replaced(f[PROMPT], "text", data=["x"] * 9, dtype=h5py.string_dtype())),
-        ("text.*must be a string", lambda f: replaced(f[PROMPT], "text", data=7)),
+        ("text.*must be one string", lambda f: replaced(f[PROMPT], "text", data=["x"], dtype=h5py.string_dtype())),
+        ("text.*must be one string", lambda f: replaced(f[PROMPT], "text", data=7)),
         ("keys.*does not inflate to its 120 bytes", lambda f: bomb(f[LAYER], "keys", (2, 5, 3))),
         ("keys.*never written", lambda f: replaced(f[LAYER], "keys", shape=(2, 5, 3), dtype="<f4")),
         ("keys.*0 of 1 chunks", lambda f: replaced(f[LAYER], "keys", shape=(2, 5, 3), dtype="<f4", chunks=(2, 5, 3))),

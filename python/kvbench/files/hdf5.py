@@ -158,14 +158,16 @@ def attribute(at: Any, where: str, name: str, kind: type[Kind], otherwise: Kind 
     with reading(f"{where}: attribute '{name}'"):
         require(math.prod(at.attrs.get_id(name).shape) == 1, where, f"attribute '{name}' must be a single value.")
         value = at.attrs[name]
+    if isinstance(value, np.ndarray) and value.dtype.kind in "OSU":
+        value = value.item()
     if kind is str:
         require(isinstance(value, (bytes, str)), where, f"attribute '{name}' must be a string.")
         text = value if isinstance(value, str) else value.decode(errors="surrogateescape")
         check_name(text, f"{where}: attribute '{name}'")
         return cast(Kind, text)
     array = np.asarray(value)
-    allowed = "iub" if kind is int else "iubf"
-    require(array.dtype.kind in allowed, where,
+    allowed = "iu" if kind is int else "iuf"
+    require(array.dtype.kind in allowed and not h5py.check_enum_dtype(at.attrs.get_id(name).dtype), where,
             f"attribute '{name}' must be {'an integer' if kind is int else 'a number'}.")
     return kind(array.reshape(())[()])
 
@@ -187,7 +189,7 @@ def check_schema(file: Any, path: str, name: str, supported: str) -> None:
             f"this HDF5 file has no root attribute '{name}', so it is not a file of this kind.")
     version = attribute(file, path, name, str)
     major = version.partition(".")[0]
-    require(major.isdigit(), path, f"attribute '{name}' is '{version}'; expected a version such as '{supported}'.")
+    require(major.isdigit(), path, f"attribute '{name}' is '{version[:100]}'; expected a version such as '{supported}'.")
     require(major == supported.partition(".")[0], path,
             f"its schema is {name} {version}, and this package reads {supported}; install a newer package, or write "
             "the file again.")

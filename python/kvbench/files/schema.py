@@ -336,11 +336,11 @@ def check_header(header: Header, where: str) -> None:
             f"num_query_heads = {header.num_query_heads} is not a multiple of num_kv_heads = {header.num_kv_heads}; "
             "every kv head must have the same number of query heads.")
     require(header.rope_type in ROPE_TYPES, where,
-            f"attribute 'rope_type' is {header.rope_type!r}; it must be one of {', '.join(ROPE_TYPES)}.")
+            f"attribute 'rope_type' is {header.rope_type[:100]!r}; it must be one of {', '.join(ROPE_TYPES)}.")
     require(header.rope_layout in ("half", "interleaved"), where,
-            f"attribute 'rope_layout' is '{header.rope_layout}'; it must be 'half' or 'interleaved'.")
+            f"attribute 'rope_layout' is '{header.rope_layout[:100]}'; it must be 'half' or 'interleaved'.")
     require(header.dtype in ("f32", "f16", "bf16"), where,
-            f"attribute 'dtype' is '{header.dtype}'; it must be f32, f16 or bf16.")
+            f"attribute 'dtype' is '{header.dtype[:100]}'; it must be f32, f16 or bf16.")
 
 
 def check_caches(given: Any, num_layers: int, where: str) -> np.ndarray:

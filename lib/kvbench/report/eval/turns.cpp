@@ -74,7 +74,7 @@ std::string reason_of(const eval::Growth& growth) {
 std::string sentence_of(const ConfigurationTurns& of) {
   const std::string what =
       fmt::format("{} at {}, {}", of.row->name(), budget_words(of.row->budget), when_text(*of.row));
-  if (std::isnan(of.change.factor.mean))
+  if (std::isnan(of.change.factor.lo))  // one conversation has a factor
     return fmt::format("{}: cannot tell whether KL grows over the turns: {}.", what, reason_of(of.change));
   std::string out =
       fmt::format("{}: KL {}: in turn {} it is {} times that of turn {}, {} conversations", what,
