@@ -4,7 +4,6 @@
 // farthest point lies beyond that bound. The points above a threshold are the front, which is compared with every new
 // centre. Once no point of the front is above the threshold any more, the threshold is lowered, and the points above
 // the new one are compared with the centres that they have not been compared with, until they fall below it.
-#include "prefilter/k_center.hpp"
 #include "distance_tile.hpp"
 
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
@@ -62,8 +61,6 @@ struct Front {
   Index count = 0;
   std::int32_t* points = nullptr;
   float* nearest = nullptr;
-  CentrePrefilter prefilter;
-  bool prefiltered = false;  // the prefilter computes the distances; else `strips` hold the points
   float* strips = nullptr;
 };
 
@@ -137,8 +134,6 @@ void gather_front(const Points& all, Front& front, Context& context) {
     front.count += list_above(all, i, front.threshold, front.points + front.count);
   const Index padded = round_up(front.count, kPassStrips * kStrip);
   for (Index i = 0; i < padded; ++i) front.nearest[i] = i < front.count ? all.nearest[front.points[i]] : kPadding;
-  front.prefiltered = front.count > 0 && front.prefilter.hold(front.points, front.nearest, front.count);
-  if (front.prefiltered) return;
   front.strips = scratch<float>(context, 4, padded * all.d);
   for (Index first = 0; first < padded; first += kStrip) {
     const float* rows[kStrip];
@@ -156,10 +151,6 @@ Farthest find_farthest(const Front& front) {
 /// Lowers the distances of the front by a new centre and finds its farthest point. Taken points hold a negative
 /// distance and so keep it.
 Farthest lower_and_find(Front& front, const float* centre, Index d) {
-  if (front.prefiltered) {
-    front.prefilter.lower(centre, front.nearest);
-    return find_farthest(front);
-  }
   FarthestLanes lanes;
   for (Index begin = 0; begin < front.count; begin += kPassStrips * kStrip) {
     Vec distances[kPassStrips][2];
@@ -176,12 +167,6 @@ Farthest lower_and_find(Front& front, const float* centre, Index d) {
       }
   }
   return lanes.farthest();
-}
-
-/// Takes a point out of the search.
-void take(Front& front, Index i) {
-  front.nearest[i] = kTaken;
-  if (front.prefiltered) front.prefilter.take(i);
 }
 
 /// The farthest point of all, where the front holds none above its threshold.
@@ -217,8 +202,7 @@ void run(const KCenter<HostMatrix>& op, Context& context) {
   for (Index i = 0; i < padded; ++i) all.known[i] = 0;
   for (Index i = 0; i < centres; ++i) all.centres[i] = 0;
   Front front = {.points = scratch<std::int32_t>(context, 3, padded + W),
-                 .nearest = scratch<float>(context, 5, padded),
-                 .prefilter = CentrePrefilter(op.points, context)};
+                 .nearest = scratch<float>(context, 5, padded)};
   const auto add = [&](Index k, Index point, float distance) {
     op.order.data[k * op.order.stride] = static_cast<std::int32_t>(point);
     op.radius2.data[k * op.radius2.stride] = distance;
@@ -230,7 +214,7 @@ void run(const KCenter<HostMatrix>& op, Context& context) {
     Farthest next = lower_and_find(front, centre, d);
     if (!(next.distance >= front.threshold)) next = renew_front(all, front, context);
     const Index point = front.points[next.index];
-    take(front, next.index);
+    front.nearest[next.index] = kTaken;
     add(k, point, next.distance);
     centre = all.row(point);
   }

@@ -221,24 +221,6 @@ TEST_CASE("prefiltered leader clusters: the same bits for every kind of rows") {
   }
 }
 
-TEST_CASE("prefiltered k-center: the same bits for every kind of rows") {
-  for (const Kind& kind : kinds) {
-    CAPTURE(kind.name);
-    for (const Index n : {1, 2, 31, 700})
-      for (const Index d : {2, 37, 64, 128}) {
-        CAPTURE(n);
-        CAPTURE(d);
-        const auto points = kind.rows(n, d, 42);
-        for_each_prefilter([&](Backend& plain, Backend& prefiltered) {
-          const Centers expected = k_center(plain, points, n, d, n, n / 2);
-          const Centers actual = k_center(prefiltered, points, n, d, n, n / 2);
-          CHECK(actual.order == expected.order);
-          CHECK(same_bits(actual.radius2, expected.radius2));
-        });
-      }
-  }
-}
-
 namespace {
 
 /// Calls check(ref, backend) for the back ends of every instruction set, with prefilters wherever they can be used.

@@ -131,39 +131,5 @@ template <bool First>
   for (Index p = 1; p < int8_starts(d); ++p) add_part<false>(rows, pitch, starts, strip, d, p, acc);
 }
 
-/// acc[s] += or, where it is the first part, = the products of part p of one row with strip s.
-template <bool First, int Strips>
-[[gnu::always_inline]] inline void add_strip_part(const std::int8_t* row, const std::int32_t* starts,
-                                                  const std::uint8_t* strips, Index strip_bytes, Index d, Index p,
-                                                  IntVec (&acc)[Strips][2]) {
-  __m256i sums[Strips][2];
-#pragma GCC unroll 4
-  for (int s = 0; s < Strips; ++s) sums[s][0] = sums[s][1] = _mm256_set1_epi32(starts[p]);
-  for (Index c = p * (kPart / 4); c < min((d + 3) / 4, (p + 1) * (kPart / 4)); ++c) {
-    const __m256i x = _mm256_set1_epi32(*reinterpret_cast<const UnalignedInt*>(row + 4 * c));
-#pragma GCC unroll 4
-    for (int s = 0; s < Strips; ++s)
-#pragma GCC unroll 2
-      for (int v = 0; v < 2; ++v) {
-        const std::uint8_t* const from = strips + s * strip_bytes + c * 4 * kStrip + v * 32;
-        const __m256i points = _mm256_load_si256(reinterpret_cast<const __m256i*>(from));
-        sums[s][v] = _mm256_add_epi16(sums[s][v], _mm256_maddubs_epi16(points, x));
-      }
-  }
-#pragma GCC unroll 4
-  for (int s = 0; s < Strips; ++s)
-#pragma GCC unroll 2
-    for (int v = 0; v < 2; ++v) acc[s][v] = First ? widened(sums[s][v]) : acc[s][v] + widened(sums[s][v]);
-}
-
-/// acc[s] = <q of one row, q of each lane of strip s>, for Strips strips `strip_bytes` apart.
-template <int Strips>
-[[gnu::always_inline]] inline void int8_strip_products(const std::int8_t* row, const std::int32_t* starts,
-                                                       const std::uint8_t* strips, Index strip_bytes, Index d,
-                                                       IntVec (&acc)[Strips][2]) {
-  add_strip_part<true>(row, starts, strips, strip_bytes, d, 0, acc);
-  for (Index p = 1; p < int8_starts(d); ++p) add_strip_part<false>(row, starts, strips, strip_bytes, d, p, acc);
-}
-
 }  // namespace
 }  // namespace kvbench::kernels::cpu::KVBENCH_ISA

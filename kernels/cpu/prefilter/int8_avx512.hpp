@@ -64,24 +64,5 @@ struct Int8Starts {
   }
 }
 
-/// acc[s] = <q of one row, q of each lane of strip s>, for Strips strips `strip_bytes` apart.
-template <int Strips>
-[[KVBENCH_INT8, gnu::always_inline]] inline void int8_strip_products(const std::int8_t* row, const std::int32_t* starts,
-                                                                     const std::uint8_t* strips, Index strip_bytes,
-                                                                     Index d, IntVec (&acc)[Strips][2]) {
-#pragma GCC unroll 4
-  for (int s = 0; s < Strips; ++s) acc[s][0] = acc[s][1] = broadcast(starts[0]);
-  for (Index c = 0; c < (d + 3) / 4; ++c) {
-    const __m512i x = _mm512_set1_epi32(*reinterpret_cast<const UnalignedInt*>(row + 4 * c));
-#pragma GCC unroll 4
-    for (int s = 0; s < Strips; ++s)
-#pragma GCC unroll 2
-      for (int v = 0; v < 2; ++v) {
-        const __m512i points = _mm512_load_si512(strips + s * strip_bytes + c * 4 * kStrip + v * 64);
-        acc[s][v] = IntVec(_mm512_dpbusd_epi32(__m512i(acc[s][v]), points, x));
-      }
-  }
-}
-
 }  // namespace
 }  // namespace kvbench::kernels::cpu::KVBENCH_ISA
