@@ -89,7 +89,7 @@ EstimatedClusters cluster(const RetroinferParams& params, const Buffer<const flo
   return segmented_clusters(keys, values, first, share * segments, segments, params.iterations, backend);
 }
 
-/// The keys and values of all tokens so far, those of clustered ones replaced by the means of their cluster, of which an
+/// The keys and values of all tokens so far, those of clustered ones replaced by the means of their cluster: an
 /// estimate reads the row of one token.
 struct RowsByToken {
   GrowingRows keys, values;
