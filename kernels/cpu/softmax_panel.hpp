@@ -127,9 +127,10 @@ inline void value_row(const float* weights, const PanelEntries& entries, Index c
     constexpr Index kAhead = 8;
     const float* later = entries.values[min(j + kAhead, kPanel - 1)];
     const float* value = entries.values[j];
+    if (value == nullptr) continue;
+    if (later == nullptr) later = value;  // prefetching address 0 costs a walk through the page table each time
 #pragma GCC unroll 8
     for (int v = 0; v<2 * Strips; v += 64 / (4 * W)> 1 ? 64 / (4 * W) : 1) __builtin_prefetch(later + column + v * W);
-    if (value == nullptr) continue;
     const Vec p = broadcast(weights[j]);
 #pragma GCC unroll 8
     for (int v = 0; v < 2 * Strips; ++v) acc[v] = fma(p, load(value + column + v * W), acc[v]);

@@ -188,8 +188,10 @@ void pass_over_panels(const Op& op, Context& context) {
       pack_tiles(op.queries.data + rows.begin * op.queries.stride, op.queries.stride, rows.step, rows.count, state.d,
                  op.scale, state.queries);
     read_state(op, state, rows);
-    for (Index begin = 0; begin < op.ids.cols; begin += kPanel)
-      process_panel(op, state, rows, table, begin, min(kPanel, op.ids.cols - begin));
+    const Index width =
+        op.logits.data != nullptr ? op.ids.cols : used_slots(op.ids.data + table * op.ids.stride, op.ids.cols);
+    for (Index begin = 0; begin < width; begin += kPanel)
+      process_panel(op, state, rows, table, begin, min(kPanel, width - begin));
     write_state(op, state, rows);
   }
 }

@@ -173,7 +173,7 @@ TEST_CASE("a composition calls rounded the tables of tokens, and none of merged 
     const EntryTables plain = tables(method), stored = tables(method + "+int8");
     REQUIRE(stored.size() == plain.size());
     for (std::size_t t = 0; t < plain.size(); ++t) {
-      const bool own = plain[t].own_keys.present() || plain[t].own_values.present();
+      const bool own = plain[t].own_keys.present() || plain[t].own_values.present() || plain[t].token_keys.present();
       CHECK_FALSE(plain[t].rounded);
       CHECK(stored[t].rounded == !own);
       merged += own;

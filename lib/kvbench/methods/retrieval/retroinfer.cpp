@@ -32,13 +32,14 @@
 //   max_pairs  of rows compared per head; above it is infeasible
 // Complexity: O(i n C d / segments + n C d) once, i = 9, C = n / 16: more than one exact pass over the queries of a
 // replay, which is linear in n. O(C d) per query and query head to rank, O(B (d + dv)) to answer. Each query reads rows
-// of its own, and has copies of the estimated ones: a block of queries costs several exact passes at B = n/8.
+// of its own, as with quest: a block of queries costs more than an exact pass from B = n/8 on.
 // Memory: the full cache; a centroid and a sum of values for each cluster, its size and where its tokens begin; the
 // tokens are stored in the order of clusters, so that they need no numbers.
 // Deviations: numbers of clusters are not rounded to multiples of 8. Clusters without tokens take no part in the
 // softmax of the ranking. Tokens of a clustered part that are left over by segments of equal length do not move
 // centroids, as there. The cache of the GPU for clusters that were read before is not simulated (metrics cache_hit_*).
 #include <algorithm>
+#include <bit>
 #include <optional>
 
 #include <kvbench/methods/retrieval/estimated_clusters.hpp>
@@ -88,10 +89,36 @@ EstimatedClusters cluster(const RetroinferParams& params, const Buffer<const flo
   return segmented_clusters(keys, values, first, share * segments, segments, params.iterations, backend);
 }
 
+/// The keys and values of all tokens so far, those of clustered ones replaced by the means of their cluster: an
+/// estimate reads the row of one token.
+struct RowsByToken {
+  GrowingRows keys, values;
+
+  /// `clusters` are those of the tokens first, ..., first + count - 1.
+  void replace(Index first, Index count, const EstimatedClusters& clusters, Backend& backend) {
+    std::vector<std::int32_t> cluster(static_cast<std::size_t>(count));
+    for (std::size_t c = 0; c < clusters.tokens.size(); ++c) {
+      for (const TokenId id : clusters.tokens[c])
+        cluster[static_cast<std::size_t>(id - first)] = static_cast<std::int32_t>(c);
+    }
+    const auto ids = backend.adopt(std::move(cluster), count);
+    backend.run(
+        kernels::GatherRows<Buffer>{.source = clusters.centroids, .ids = ids, .out = keys.rewrite(first, count)});
+    backend.run(
+        kernels::GatherRows<Buffer>{.source = clusters.values, .ids = ids, .out = values.rewrite(first, count)});
+  }
+};
+
+/// The tokens between first and last ones of a context, clustered.
+struct ClusteredContext {
+  EstimatedClusters clusters;
+  RowsByToken rows;
+};
+
 class RetroinferCache : public HeadCache {
  public:
-  /// `clusters` are those of the tokens between first and last ones; absent where there are none.
-  RetroinferCache(const HeadPrompt& head, const std::optional<EstimatedClusters>& clusters,
+  /// `clustered` is absent where no token lies between first and last ones.
+  RetroinferCache(const HeadPrompt& head, const std::optional<ClusteredContext>& clustered,
                   const RetroinferParams& params, Index budget, Index sinks, Index window, Backend& backend)
       : HeadCache(head, backend),
         params_(params),
@@ -102,11 +129,10 @@ class RetroinferCache : public HeadCache {
         sinks_(sinks),
         window_(window),
         tail_(window),
-        centroids_(backend, backend.allocate<float>(0, d_)),
-        values_(backend, backend.allocate<float>(0, dv_)),
-        tail_keys_(backend, head.keys.slice(context_ - window, window)),
-        tail_values_(backend, head.values.slice(context_ - window, window)) {
-    if (clusters) add(*clusters);
+        centroids_(backend, clustered ? clustered->clusters.centroids : backend.allocate<float>(0, d_)),
+        rows_{GrowingRows(backend, clustered ? clustered->rows.keys.rows() : head.keys),
+              GrowingRows(backend, clustered ? clustered->rows.values.rows() : head.values)} {
+    if (clustered) tokens_ = clustered->clusters.tokens;
   }
 
   /// Up to the token after which decoded ones are clustered.
@@ -117,11 +143,9 @@ class RetroinferCache : public HeadCache {
   }
   void append(const TokenBlock& tokens) override {
     const Index count = tokens.size();
-    if (params_.update > 0) {
-      if (tail_ == window_ + params_.update) cluster_tail();
-      copy_rows(tokens.keys, tail_keys_.add(count), backend_);
-      copy_rows(tokens.values, tail_values_.add(count), backend_);
-    }
+    if (params_.update > 0 && tail_ == window_ + params_.update) cluster_tail();
+    copy_rows(tokens.keys, rows_.keys.add(count), backend_);
+    copy_rows(tokens.values, rows_.values.add(count), backend_);
     tail_ += count;
     appended_ += count;
   }
@@ -162,19 +186,13 @@ class RetroinferCache : public HeadCache {
   Index room() const { return budget_ - sinks_ - window_; }
   Index clustered() const { return context_ + appended_ - sinks_ - tail_; }
 
-  void add(const EstimatedClusters& clusters) {
-    const Index count = std::ssize(clusters.tokens);
-    copy_rows(clusters.centroids, centroids_.add(count), backend_);
-    copy_rows(clusters.values, values_.add(count), backend_);
-    tokens_.insert(tokens_.end(), clusters.tokens.begin(), clusters.tokens.end());
-  }
-
   void cluster_tail() {
     const Index count = params_.update, first = context_ + appended_ - tail_;
-    const Buffer<const float>&keys = tail_keys_.rows(), &values = tail_values_.rows();
-    add(cluster(params_, keys.slice(0, count), values.slice(0, count), first, count, backend_));
-    tail_keys_ = GrowingRows(backend_, gathered(keys, token_range(count, window_), backend_));
-    tail_values_ = GrowingRows(backend_, gathered(values, token_range(count, window_), backend_));
+    const EstimatedClusters clusters = cluster(params_, rows_.keys.rows().slice(first, count),
+                                               rows_.values.rows().slice(first, count), first, count, backend_);
+    copy_rows(clusters.centroids, centroids_.add(std::ssize(clusters.tokens)), backend_);
+    tokens_.insert(tokens_.end(), clusters.tokens.begin(), clusters.tokens.end());
+    rows_.replace(first, count, clusters, backend_);
     tail_ = window_;
     clustered_decoded_ = true;
   }
@@ -193,11 +211,16 @@ class RetroinferCache : public HeadCache {
     backend_.run(kernels::ReduceRows<Buffer>{.rows = weights, .mode = kernels::Reduction::sum, .out = sums});
     const std::vector<std::int32_t> best = backend_.read(best_columns(sums, 0, clusters, most, backend_));
     const HostView<float> host = backend_.on_host(Buffer<const float>(sums));
-    std::vector<std::vector<std::int32_t>> order;
+    std::vector<std::vector<std::int32_t>> order(static_cast<std::size_t>(m));
+    std::vector<std::uint64_t> keys(static_cast<std::size_t>(most));
     for (Index i = 0; i < m; ++i) {
-      order.emplace_back(best.begin() + i * most, best.begin() + (i + 1) * most);
-      const float* const own = host.data() + i * clusters;
-      std::ranges::stable_sort(order.back(), std::greater{}, [&](std::int32_t c) { return own[c]; });
+      // No weight is negative, so that weights order as their bits do.
+      std::transform(best.begin() + i * most, best.begin() + (i + 1) * most, keys.begin(), [&](std::int32_t c) {
+        const auto bits = std::bit_cast<std::uint32_t>(host[static_cast<std::size_t>(i * clusters + c)]);
+        return std::uint64_t{~bits} << 32 | static_cast<std::uint32_t>(c);
+      });
+      std::ranges::sort(keys);
+      for (const std::uint64_t key : keys) order[static_cast<std::size_t>(i)].push_back(static_cast<std::int32_t>(key));
     }
     return order;
   }
@@ -211,7 +234,6 @@ class RetroinferCache : public HeadCache {
     // Clusters have at least a token each, so that no more can be read or estimated than the budget has room for.
     const auto order = ranked(queries, std::min(clusters, room()));
     std::vector<std::int32_t> ids, of, entry_ids(static_cast<std::size_t>(m * estimated), -1);
-    std::vector<std::int32_t> rows(entry_ids.size(), 0);
     std::vector<float> weights(entry_ids.size(), 1);
     const Index width = std::max<Index>(1, std::min(clustered(), room() - estimated));
     ids.assign(static_cast<std::size_t>(m * width), -1);
@@ -229,7 +251,6 @@ class RetroinferCache : public HeadCache {
       }
       for (Index e = i * estimated; e < (i + 1) * estimated && rank < own.size(); ++e, ++rank) {
         entry_ids[static_cast<std::size_t>(e)] = members(own[rank]).back();
-        rows[static_cast<std::size_t>(e)] = own[rank];
         weights[static_cast<std::size_t>(e)] = static_cast<float>(members(own[rank]).size());
       }
     }
@@ -238,14 +259,13 @@ class RetroinferCache : public HeadCache {
                       .cluster_ids = backend_.adopt(std::move(of), m, width)});
     if (estimated == 0) return;
     const Buffer<const float> weight = backend_.adopt(std::move(weights), m, estimated);
-    const auto gather = backend_.adopt(std::move(rows), m * estimated);
     tables.push_back({.per_query = true,
                       .place = Place::estimated,
                       .ids = backend_.adopt(std::move(entry_ids), m, estimated),
                       .weight_num = weight,
                       .weight_den = weight,
-                      .own_keys = gathered(centroids_.rows(), gather, backend_),
-                      .own_values = gathered(values_.rows(), gather, backend_)});
+                      .token_keys = rows_.keys.rows(),
+                      .token_values = rows_.values.rows()});
   }
 
   const std::vector<TokenId>& members(std::int32_t cluster) const { return tokens_[static_cast<std::size_t>(cluster)]; }
@@ -256,15 +276,15 @@ class RetroinferCache : public HeadCache {
   Index sinks_, window_;
   Index tail_;                                ///< last tokens that are not clustered
   Index appended_ = 0;                        ///< decoded tokens
-  GrowingRows centroids_, values_;            ///< [C, d], [C, dv] means
+  GrowingRows centroids_;                     ///< [C, d]
   std::vector<std::vector<TokenId>> tokens_;  ///< [C]
-  GrowingRows tail_keys_, tail_values_;       ///< [tail_, ...] where `update` is above 0
+  RowsByToken rows_;
   bool clustered_decoded_ = false;
 };
 
 MakeCache prepare(const HeadPrompt& head, const RetroinferParams& params, Backend& backend) {
   // Budgets with the same window share the clusters.
-  const auto known = std::make_shared<std::pair<Index, std::optional<EstimatedClusters>>>(-1, std::nullopt);
+  const auto known = std::make_shared<std::pair<Index, std::optional<ClusteredContext>>>(-1, std::nullopt);
   return [=, &backend](Index budget, std::uint32_t) {
     const Index n = head.tokens();
     if (n < params.least) {
@@ -277,9 +297,12 @@ MakeCache prepare(const HeadPrompt& head, const RetroinferParams& params, Backen
     const Index window = std::min({params.window, (budget - sinks) / 2, n - sinks}), count = n - sinks - window;
     if (known->first != sinks + window) {
       known->second.reset();
-      if (count > 0)
-        known->second =
-            cluster(params, head.keys.slice(sinks, count), head.values.slice(sinks, count), sinks, n, backend);
+      if (count > 0) {
+        known->second = {
+            cluster(params, head.keys.slice(sinks, count), head.values.slice(sinks, count), sinks, n, backend),
+            {GrowingRows(backend, head.keys), GrowingRows(backend, head.values)}};
+        known->second->rows.replace(sinks, count, known->second->clusters, backend);
+      }
       known->first = sinks + window;
     }
     return std::make_unique<RetroinferCache>(head, known->second, params, budget, sinks, window, backend);

@@ -190,9 +190,12 @@ class RocketkvCache : public HeadCache {
 
   std::vector<Places> choose(const QueryBlock& queries, const std::vector<Index>& visible) const {
     const Index m = queries.size(), page = sizes_.page;
-    std::vector<Places> chosen;
-    for (const Index count : visible) chosen.push_back(Places(static_cast<std::size_t>(count)));
-    for (Places& places : chosen) std::iota(places.begin(), places.end(), 0);
+    std::vector<Places> chosen(static_cast<std::size_t>(m));
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+      if (visible[i] > budget_) continue;
+      chosen[i].resize(static_cast<std::size_t>(visible[i]));
+      std::iota(chosen[i].begin(), chosen[i].end(), 0);
+    }
     if (*std::ranges::max_element(visible) <= budget_) return chosen;
     std::vector<Index> open;
     for (const Index count : visible) open.push_back(page > 1 ? count - closed() * page : 0);
@@ -201,22 +204,28 @@ class RocketkvCache : public HeadCache {
     const std::vector<std::int32_t> best = backend_.read(best_columns(ranks.closed, 0, closed(), most, backend_));
     const HostView<float> weights = backend_.on_host(ranks.closed);
     for (Index i = 0; i < m; ++i) {
-      Places& places = chosen[static_cast<std::size_t>(i)];
-      if (std::ssize(places) <= budget_) continue;
+      const Index count = visible[static_cast<std::size_t>(i)];
+      if (count <= budget_) continue;
       std::vector<std::pair<double, Index>> pages;
       for (Index k = 0; k < most; ++k) {
         const std::int32_t p = best[static_cast<std::size_t>(i * most + k)];
         if (p >= 0) pages.emplace_back(-static_cast<double>(weights[static_cast<std::size_t>(i * closed() + p)]), p);
       }
       if (open[static_cast<std::size_t>(i)] > 0) pages.emplace_back(-ranks.open[static_cast<std::size_t>(i)], closed());
-      std::ranges::sort(pages);
+      // All fit but the last two in this order, and those of one token fit as well.
+      if (page > 1) {
+        const auto last_two = pages.end() - std::min<Index>(2, std::ssize(pages));
+        std::ranges::nth_element(pages, last_two);
+        std::sort(last_two, pages.end());
+      }
       std::vector<Index> taken(static_cast<std::size_t>(closed() + 1), 0);  // tokens of each page, from its front
       Index left = budget_;
       for (const auto& [weight, p] : pages) {
-        taken[static_cast<std::size_t>(p)] = std::min({page, std::ssize(places) - p * page, left});
+        taken[static_cast<std::size_t>(p)] = std::min({page, count - p * page, left});
         left -= taken[static_cast<std::size_t>(p)];
       }
-      places.clear();
+      Places& places = chosen[static_cast<std::size_t>(i)];
+      places.reserve(static_cast<std::size_t>(budget_));
       for (Index p = 0; p <= closed(); ++p) {
         for (Index j = 0; j < taken[static_cast<std::size_t>(p)]; ++j) places.push_back(p * page + j);
       }

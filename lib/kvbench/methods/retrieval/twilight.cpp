@@ -12,17 +12,18 @@
 //   p     share of the estimated attention, default 0.85 (released configuration)
 //   page, min_pages, last_page, per, reduce   as in quest.hpp; the released configuration has pages of 16 and at least
 //         one, here at least 3 as in quest
-// Complexity: that of quest with B tokens, and O(B d) per query and query head for their estimated logits. Each query
-// reads rows of its own: with n = 32768, d = 128 and B = n / 4 a block of 256 queries costs 6.6 exact passes.
+// Complexity: that of quest with B tokens, and per query and query head O(n d) for the estimated logits of all tokens,
+// which budgets share: for a block of queries this is faster than those of the B tokens that each of them selects.
 // Memory: that of quest, and d / 2 + 4 bytes a token for the keys in 4 bits, of which B tokens are read per query head.
 // Deviations: the released code leaves the first two layers whole (--dense-layers 2). Scale and minimum are stored in
 // 16 bits. The released selection rounds a budget up to whole pages, quest down.
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 
-#include <kvbench/methods/contract/attend.hpp>
 #include <kvbench/methods/retrieval/methods.hpp>
 #include <kvbench/methods/retrieval/quest.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
@@ -69,42 +70,39 @@ Buffer<const float> rounded(const Buffer<const float>& keys, Backend& backend) {
   return out;
 }
 
-/// The places of the largest numbers, ties to the lower place, until they sum to `share` of all.
-std::vector<std::size_t> largest_until(const std::vector<double>& numbers, double share) {
-  std::vector<std::size_t> places(numbers.size());
-  std::iota(places.begin(), places.end(), std::size_t{0});
-  const auto before = [&](std::size_t a, std::size_t b) {
-    return numbers[a] != numbers[b] ? numbers[a] > numbers[b] : a < b;
-  };
-  double left = share * std::accumulate(numbers.begin(), numbers.end(), 0.0);
-  auto first = places.begin(), last = places.end();  // the last place that is needed is one of these
-  while (last - first > 1) {
-    const auto middle = first + (last - first) / 2;
-    std::nth_element(first, middle, last, before);
-    double sum = 0;
-    for (auto place = first; place != middle; ++place) sum += numbers[*place];
-    if (sum >= left) {
-      last = middle;
-    } else {
-      left -= sum;
-      first = middle;
-    }
-  }
-  places.erase(last, places.end());
-  std::ranges::sort(places);
-  return places;
+/// The last place that is needed for `share` of the sum of all weights, from 0 to 1, if the largest are taken first,
+/// ties to the lower place. Weights are added up by their leading bits, so that few of them are compared.
+std::size_t last_needed(const std::vector<double>& weights, double share) {
+  const auto bucket = [](double w) { return std::bit_cast<std::uint32_t>(static_cast<float>(w)) >> 19; };
+  std::vector<double> sums(bucket(1) + 1, 0);
+  for (const double w : weights) sums[bucket(w)] += w;
+  double left = share * std::accumulate(weights.begin(), weights.end(), 0.0);
+  const std::size_t lowest = bucket(*std::ranges::min_element(weights));
+  std::size_t last = sums.size() - 1;
+  while (last > lowest && sums[last] < left) left -= sums[last--];
+  std::vector<std::pair<double, std::size_t>> edge;  // falling weights sort before lower ones
+  for (std::size_t place = 0; place < weights.size(); ++place)
+    if (bucket(weights[place]) == last) edge.emplace_back(-weights[place], place);
+  std::ranges::sort(edge);
+  std::size_t needed = 0;
+  while (needed + 1 < edge.size() && (left += edge[needed].first) > 0) ++needed;
+  return edge[needed].second;
 }
+
+/// Estimated logits of all tokens, of all budgets.
+using Logits = PerBlock<Buffer<const float>>;
 
 class TwilightCache : public HeadCache {
  public:
   TwilightCache(std::unique_ptr<CompressedCache> quest, const HeadPrompt& head, Buffer<const float> keys,
-                const TwilightParams& params, Index budget, Backend& backend)
+                std::shared_ptr<Logits> logits, const TwilightParams& params, Index budget, Backend& backend)
       : HeadCache(head, backend),
         quest_(std::move(quest)),
         params_(params),
         budget_(budget),
         scale_(head.scale),
-        keys_(backend, std::move(keys)) {}
+        keys_(backend, std::move(keys)),
+        logits_(std::move(logits)) {}
 
   Index takes(const TokenBlock& tokens) override { return quest_->takes(tokens); }
   void append(const TokenBlock& tokens) override {
@@ -141,40 +139,54 @@ class TwilightCache : public HeadCache {
   TokenRange retrievable() const override { return quest_->retrievable(); }
 
  private:
+  /// Estimated logits of all tokens, [G*m, tokens].
+  Buffer<const float> estimated(const QueryBlock& queries) const {
+    std::vector<std::int32_t> last = backend_.read(queries.last);
+    for (std::int32_t& end : last) end = std::min(end, static_cast<std::int32_t>(keys_.rows().rows()));
+    return scored_rows(queries.queries, keys_.rows(), std::move(last), scale_, backend_).scores;
+  }
+
+  /// Of the slots from `begin` to `end` those that are kept. `logits` are by token, and a query reads none before
+  /// token `first`.
+  std::vector<std::size_t> kept(const HostView<std::int32_t>& ids, std::size_t begin, std::size_t end,
+                                const float* logits, std::int32_t first) const {
+    std::vector<std::size_t> slots;
+    float max = -std::numeric_limits<float>::infinity();
+    for (std::size_t s = begin; s < end; ++s) {
+      if (ids[s] < 0 || ids[s] < first || !std::isfinite(logits[ids[s]])) continue;  // unused, or not visible
+      slots.push_back(s);
+      max = std::max(max, logits[ids[s]]);
+    }
+    if (slots.empty()) return slots;
+    std::vector<double> weights;
+    for (const std::size_t s : slots) weights.push_back(std::exp(static_cast<double>(logits[ids[s]] - max)));
+    const std::size_t last = last_needed(weights, params_.p);
+    std::size_t count = 0;
+    for (std::size_t k = 0; k < slots.size(); ++k)
+      if (weights[k] > weights[last] || (weights[k] == weights[last] && k <= last)) slots[count++] = slots[k];
+    slots.resize(count);
+    return slots;
+  }
+
   EntryTable pruned(const QueryBlock& queries, const EntryTable& table) const {
-    QueryBlock estimated = queries;
-    estimated.scores = {};
     const Index rows = queries.queries.rows(), m = queries.size(), tokens = keys_.rows().rows();
-    auto none = backend_.allocate<float>(tokens, 1);
-    backend_.fill(none, 0.0f);
-    AttentionState state = empty_state(backend_, rows, 1);
-    std::vector<Buffer<float>> logits;
-    attend(backend_, {.keys = keys_.rows(), .values = none, .scale = scale_, .group = group_}, estimated, {&table, 1},
-           state, &logits);
-    const std::vector<float> host = backend_.read(logits.front()), max = backend_.read(state.max);
-    const std::vector<std::int32_t> ids = backend_.read(table.ids), pages = backend_.read(table.cluster_ids);
     const auto width = static_cast<std::size_t>(table.ids.cols());
-    std::vector<std::vector<std::size_t>> kept;  // slots of the table
+    const HostView<float> logits = backend_.on_host(logits_->of(queries, tokens, [&] { return estimated(queries); }));
+    const HostView<std::int32_t> ids = backend_.on_host(table.ids), pages = backend_.on_host(table.cluster_ids),
+                                 first = backend_.on_host(queries.first);
+    std::vector<std::vector<std::size_t>> chosen;
     std::size_t most = 1;
     for (Index r = 0; r < rows; ++r) {
-      const std::size_t of_row = static_cast<std::size_t>(r) * width;
-      const std::size_t of_table = static_cast<std::size_t>(table_row(table, r / m, r % m, m)) * width;
-      std::vector<double> weights;
-      std::vector<std::size_t> slots;
-      for (std::size_t s = 0; s < width; ++s) {
-        if (std::isinf(host[of_row + s])) continue;  // not visible, or unused
-        weights.push_back(std::exp(static_cast<double>(host[of_row + s] - max[static_cast<std::size_t>(r)])));
-        slots.push_back(of_table + s);
-      }
-      kept.emplace_back();
-      for (const std::size_t place : largest_until(weights, params_.p)) kept.back().push_back(slots[place]);
-      most = std::max(most, kept.back().size());
+      const std::size_t begin = static_cast<std::size_t>(table_row(table, r / m, r % m, m)) * width;
+      chosen.push_back(
+          kept(ids, begin, begin + width, logits.data() + r * tokens, first[static_cast<std::size_t>(r % m)]));
+      most = std::max(most, chosen.back().size());
     }
-    std::vector<std::int32_t> out(kept.size() * most, -1), of = out;
-    for (std::size_t r = 0; r < kept.size(); ++r) {
-      for (std::size_t k = 0; k < kept[r].size(); ++k) {
-        out[r * most + k] = ids[kept[r][k]];
-        of[r * most + k] = pages[kept[r][k]];
+    std::vector<std::int32_t> out(chosen.size() * most, -1), of = out;
+    for (std::size_t r = 0; r < chosen.size(); ++r) {
+      for (std::size_t k = 0; k < chosen[r].size(); ++k) {
+        out[r * most + k] = ids[chosen[r][k]];
+        of[r * most + k] = pages[chosen[r][k]];
       }
     }
     return {.per_head = true,
@@ -188,14 +200,16 @@ class TwilightCache : public HeadCache {
   Index budget_;
   float scale_;
   GrowingRows keys_;  ///< [tokens, d] as the codes decode
+  std::shared_ptr<Logits> logits_;
 };
 
 MakeCache prepare(const HeadPrompt& head, const TwilightParams& params, Backend& backend) {
   const MakeCache quest =
       quest_method().prepare_head(head, Params(std::make_shared<QuestParams>(params.quest), ""), backend);
   const Buffer<const float> keys = rounded(head.keys, backend);
+  const auto logits = std::make_shared<Logits>();
   return [=, &backend](Index budget, std::uint32_t seed) {
-    return std::make_unique<TwilightCache>(quest(budget, seed), head, keys, params, budget, backend);
+    return std::make_unique<TwilightCache>(quest(budget, seed), head, keys, logits, params, budget, backend);
   };
 }
 
@@ -211,7 +225,7 @@ MethodInfo twilight_method() {
                    "answer, as many as hold 0.85 of the estimated attention. It keeps the first two layers dense "
                    "(--dense-layers 2).",
           .complexity = {.compress = {"O(n d)", 1},
-                         .query = {"O(2 d n / page + B (d + dv))", 1},
+                         .query = {"O(n d + B dv), n d for all budgets together", 1},
                          .memory = {"n (d + dv) + 2 d n / page + n (d / 4 + 2)", 1}},
           .kind = Kind::retrieval,
           .granularity = Granularity::query_head,

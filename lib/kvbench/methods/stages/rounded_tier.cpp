@@ -127,7 +127,8 @@ class TierCache : public WrappedCache {
                                            ? first_columns(keys, stored.shared_values, backend_)
                                            : stored.values.rows();
     for (EntryTable& table : tables) {
-      if (table.own_keys.present()) continue;  // entries that stand for several tokens, beside the full cache
+      // Entries that stand for several tokens lie beside the full cache.
+      if (table.own_keys.present() || table.token_keys.present()) continue;
       table.token_keys = keys;
       table.token_values = values;
       table.rounded = true;

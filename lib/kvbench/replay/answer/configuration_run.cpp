@@ -6,6 +6,7 @@
 #include <map>
 
 #include <kvbench/core/stopwatch.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 #include <kvbench/replay/answer/segments.hpp>
 
 namespace kvbench::replay {
@@ -13,6 +14,18 @@ namespace {
 
 /// With fewer query rows, splitting the entries into segments costs more than it saves.
 constexpr Index min_shared_rows = 8;
+
+/// Results are stored with a row for each slot whose entry stands for several tokens.
+methods::HostTable with_own_rows(methods::HostTable host, const methods::EntryTable& table, Backend& backend) {
+  if (!host.rows_by_token || host.rounded) return host;
+  std::vector<std::int32_t> ids;
+  for (const std::int32_t id : host.ids) ids.push_back(std::max(id, 0));  // unused slots: any row
+  const auto rows = backend.adopt(std::move(ids), host.rows * host.width);
+  host.own_keys = backend.on_host(Buffer<const float>(methods::gathered(table.token_keys, rows, backend)));
+  host.own_values = backend.on_host(Buffer<const float>(methods::gathered(table.token_values, rows, backend)));
+  host.rows_by_token = false;
+  return host;
+}
 
 }  // namespace
 
@@ -89,7 +102,9 @@ void ConfigurationRun::collect(std::span<HeadBlock> blocks, QueryRun run, Backen
     if (!options_.keep_raw) continue;
     RawResult& raw = *results_[h]->raw;
     raw.entries_query = blocks[h].exact.begin + run.begin;
-    raw.entries.assign(of_head.host->tables().begin(), of_head.host->tables().end());
+    raw.entries.clear();
+    for (std::size_t t = 0; t < of_head.tables.size(); ++t)
+      raw.entries.push_back(with_own_rows(of_head.host->tables()[t], of_head.tables[t], backend));
   }
 }
 
