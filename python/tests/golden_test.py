@@ -119,14 +119,14 @@ class Rows(PackageTest):
         path.write_text(header + first)
         row, = kvbench.golden(path)
         self.assertEqual(row.method, "exact")
-        for old, new, words in (("0-1071", "0-1070", ["row 2", "edited"]), ("0-1071", "a-b", ["row 2", "write"]),
+        for old, new, words in (("0+1071", "0+1070", ["row 2", "edited"]), ("0+1071", "a-b", ["row 2", "write"]),
                                 (",decode,0,2,", ",decode,0,x,", ["row 2", "'x'"]),
                                 (row.ids_sha256, "0" * 16, ["row 2", "edited"]),
                                 *(("1e-05,5e-06", numbers, ["row 2", "tolerance"])
                                   for numbers in ("-1,5e-06", "1e-05,inf", "nan,0", "1,0", "1e-05,-0.1")),
-                                ("0-1071", "0-999999999999", ["row 2", "ids"]),
-                                 ("0-1071", "/".join(["0-1048575"] * 99), ["row 2", "ids"]),
-                                ("0-1071", "1" * 5000, ["row 2"]), ("1072 1072 1072", "", ["row 2", "entries"]),
+                                ("0+1071", "0+999999999999", ["row 2", "ids"]),
+                                 ("0+1071", "/".join(["0+1048575"] * 99), ["row 2", "ids"]),
+                                ("0+1071", "1" * 5000, ["row 2"]), ("1072 1072 1072", "", ["row 2", "entries"]),
                                 ("1072 1072 1072", "9" * 30, ["row 2"])):
             path.write_text(header + first.replace(old, new))
             with self.refuses(str(path), *words):

@@ -24,16 +24,20 @@ def available():
 
 def digest_of(ids, group):
     """As docs/golden.md describes it."""
-    lists = [[n for part in one.split() for n in span(part)] for one in ids.split("/")]
+    lists = [ids_of(one) for one in ids.split("/")]
     digest = hashlib.sha256()
     for one in lists if len(lists) > 1 else lists * group:
         digest.update(b"".join(n.to_bytes(4, "little") for n in [len(one), *one]))
     return digest.hexdigest()[:16]
 
 
-def span(part):
-    first, _, last = part.partition("-")
-    return range(int(first), int(last or first) + 1)
+def ids_of(text):
+    ids = []
+    for part in text.split():
+        distance, _, more = part.partition("+")
+        first = (ids[-1] if ids else 0) + int(distance)
+        ids += range(first, first + int(more or 0) + 1)
+    return ids
 
 
 class Golden(CliTest):
@@ -101,8 +105,8 @@ class Golden(CliTest):
 
     def test_another_id(self):
         def change(golden):
-            self.assertEqual(golden[0]["ids"], "0-3 948-1071")
-            golden[0]["ids"] = "0-3 947 949-1071"
+            self.assertEqual(golden[0]["ids"], "0+3 945+123")
+            golden[0]["ids"] = "0+3 944 2+122"
             golden[0]["ids_sha256"] = digest_of(golden[0]["ids"], 3)
 
         self.differs(change, "query head 0 answers the last query by 128 entries: 948 in place of 947 (3 query heads "
@@ -118,20 +122,20 @@ class Golden(CliTest):
         self.verify(0, "--golden", path, "--device", "ref")
 
     def test_files_that_contradict_themselves(self):
-        self.refused(lambda golden: golden[0].update(ids="0-3 947 949-1071"), ":2: column 'ids_sha256'",
+        self.refused(lambda golden: golden[0].update(ids="0+3 944 2+122"), ":2: column 'ids_sha256'",
                      "the digest of the ids")
         self.refused(lambda golden: golden[1].update(ids_sha256="0" * 64), ":3: column 'ids_sha256'")
         self.refused(lambda golden: golden[0].update(entries="128 128 127"), ":2: column 'entries' holds '128 128 127'")
         self.refused(lambda golden: golden[0].update(entries="128 128  128"), ":2: column 'entries'", "single blanks")
-        self.refused(lambda golden: golden[0].update(ids="3-0"), ":2: column 'ids' holds '3-0'", "such as 0-3 7 9-12")
+        self.refused(lambda golden: golden[0].update(ids="0-3"), ":2: column 'ids' holds '0-3'", "such as 0+3 4 2")
         self.refused(lambda golden: golden[0].update(ids="0/1"), ":2: column 'ids'", "each of the 3 query heads")
         self.refused(lambda golden: golden[0].update(rel_err="0.1 x 0.2"), ":2: column 'rel_err' holds 'x'")
         for name in ("rtol", "atol"):
             for value in ("-1e-5", "inf", "nan", "1", "1e9"):
                 self.refused(lambda golden: golden[1].update({name: value}), f":3: column '{name}' holds '{value}'")
-        many = {"ids": "0-1048575", "entries": "1048576 1048576 1048576", "ids_sha256": "0" * 64}
+        many = {"ids": "0+1048575", "entries": "1048576 1048576 1048576", "ids_sha256": "0" * 64}
         self.refused(lambda golden: [row.update(many) for row in golden], ":2: column 'ids_sha256'")
-        self.refused(lambda golden: golden[0].update(ids="0-1048576"), ":2: column 'ids'")
+        self.refused(lambda golden: golden[0].update(ids="0+1048576"), ":2: column 'ids'")
         self.refused(lambda golden: golden[1].update(sha256="0" * 64), ":3: column 'sha256'", "about one trace")
         for digest in ("", "d", "dba4f5391b8f2ea"):  # which begin that of every trace, or of one in sixteen
             self.refused(lambda golden: [row.update(sha256=digest) for row in golden], ":2: column 'sha256'",
@@ -154,7 +158,7 @@ class Golden(CliTest):
         found = rows(text)
         self.assertEqual(text.splitlines()[0].split(",")[:len(header)], header)
         self.assertEqual({row["outcome"] for row in found}, {"same"})
-        self.assertEqual(found[0]["ids"], "0-3 948-1071")
+        self.assertEqual(found[0]["ids"], "0+3 945+123")
         self.assertTrue(all(0 <= float(row["deviation"]) <= 1 for row in found))
         listed = json.loads(run("validate", "golden", SAMPLE, "-m", "sink", "--format", "json").stdout)
         self.assertEqual([row["ids"] for row in listed], [row["ids"] for row in found])

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -15,11 +16,13 @@ using List = std::vector<std::int32_t>;
 
 std::string text_of(const List& list) {
   std::string out;
+  std::int32_t before = 0;
   for (std::size_t begin = 0, end; begin < list.size(); begin = end) {
     for (end = begin + 1; end < list.size() && list[end] == list[end - 1] + 1;) ++end;
     if (!out.empty()) out += ' ';
-    out += std::to_string(list[begin]);
-    if (end - begin > 1) out += fmt::format("-{}", list[end - 1]);
+    out += std::to_string(list[begin] - before);
+    if (end - begin > 1) out += fmt::format("+{}", end - begin - 1);
+    before = list[end - 1];
   }
   return out;
 }
@@ -39,15 +42,15 @@ bool take(std::string_view& text, char c) {
   return true;
 }
 
-/// Adds a range or a single id from the beginning of the text. Returns whether there is one, behind those of the list.
-bool take_range(std::string_view& text, List& list, std::size_t& left) {
-  const std::optional<std::int32_t> first = take_number(text);
-  const std::optional<std::int32_t> last = take(text, '-') ? take_number(text) : first;
-  if (!first || !last || *last < *first || (!list.empty() && *first < list.back())) return false;
-  const auto count = static_cast<std::size_t>(*last - *first) + 1;
-  if (count > left) return false;
-  left -= count;
-  for (std::size_t i = 0; i < count; ++i) list.push_back(*first + static_cast<std::int32_t>(i));
+/// Adds an id, and those that follow it, from the beginning of the text. Returns whether there is one.
+bool take_run(std::string_view& text, List& list, std::size_t& left) {
+  const std::optional<std::int32_t> distance = take_number(text);
+  const std::optional<std::int32_t> more = take(text, '+') ? take_number(text) : 0;
+  if (!distance || !more) return false;
+  const std::int64_t first = std::int64_t{list.empty() ? 0 : list.back()} + *distance, count = std::int64_t{*more} + 1;
+  if (first + count > std::numeric_limits<std::int32_t>::max() || count > static_cast<std::int64_t>(left)) return false;
+  left -= static_cast<std::size_t>(count);
+  for (std::int64_t i = 0; i < count; ++i) list.push_back(static_cast<std::int32_t>(first + i));
   return true;
 }
 
@@ -71,7 +74,7 @@ std::optional<Ids> parse_ids(std::string_view text) {
   while (!text.empty()) {
     if (take(text, '/')) {
       ids.emplace_back();
-    } else if ((!ids.back().empty() && !take(text, ' ')) || !take_range(text, ids.back(), left)) {
+    } else if ((!ids.back().empty() && !take(text, ' ')) || !take_run(text, ids.back(), left)) {
       return std::nullopt;
     }
   }

@@ -24,11 +24,12 @@ inline const std::vector<std::int32_t>& ids_of_head(const Ids& ids, Index g) {
 /// Sorts the lists, and replaces equal ones by a single one.
 Ids canonical(Ids ids);
 
-/// "0-3 7 9/0-2 8": ranges and single ids, the lists between slashes.
+/// "0+3 4 2/0+2 6" of 0 1 2 3 7 9 and 0 1 2 8: each item is the distance to the id before it, or of the first id to 0,
+/// and behind a plus the number of ids that follow it without a gap. Slashes stand between lists.
 std::string text_of(const Ids& ids);
 /// The ids of such a text; absent where it is none, or has more than most_ids of them.
 inline constexpr std::size_t most_ids = std::size_t{1} << 20;
-/// Of all rows of a file, forty times what the frozen ones have: ranges make millions of ids of a few bytes.
+/// Of all rows of a file, forty times what the frozen ones have: runs make millions of ids of a few bytes.
 inline constexpr std::size_t most_ids_of_file = std::size_t{1} << 24;
 std::optional<Ids> parse_ids(std::string_view text);
 

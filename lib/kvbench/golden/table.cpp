@@ -50,7 +50,8 @@ Value<Row> list_of(std::vector<T> Row::*member) {
 Value<Row> ids_value() {
   const auto parse = [](Row& row, const CsvCell& cell) {
     std::optional<Ids> ids = parse_ids(cell.text);
-    if (!ids) cell.refuse("a list of ids such as 0-3 7 9-12, ascending, with a slash between query heads");
+    if (!ids)
+      cell.refuse("distances between ids such as 0+3 4 2, which are 0 1 2 3 7 9, with a slash between query heads");
     row.ids = std::move(*ids);
   };
   return needed(Value<Row>{.print = [](const Row& row) { return golden::text_of(row.ids); }, .parse = parse});
@@ -118,7 +119,10 @@ std::span<const Column<Row>> golden_columns() {
        "then the ids, "
        "ascending",
        of(&Row::ids_sha256)},
-      {"ids", "the ids, with a slash between query heads; one list where all have the same", ids_value()},
+      {"ids",
+       "the ids by their distances, `0+3 4 2` for 0 1 2 3 7 9, with a slash between query heads; one list where all "
+       "have the same",
+       ids_value()},
       {"weight_num", "sum of their weights in the numerator; empty where all weights are 1", list_of(&Row::weight_num)},
       {"weight_den", "sum of their weights in the denominator", list_of(&Row::weight_den)},
       {"rel_err", "mean of rel_err over the evaluated queries", list_of(&Row::rel_err)},

@@ -23,7 +23,7 @@ _WHOLE = ("seed", "layer", "kv_head", "budget_tokens")
 _EXACT = ("budget_tokens", "total_bytes", "bytes_read")
 _FIGURES = ("weight_num", "weight_den", "rel_err", "rel_err_last", "recall")
 _NUMBERS = ("total_bytes", "bytes_read", "rtol", "atol")
-_MOST_IDS = 2**24  # of a file, as in lib/kvbench/golden/ids.hpp: ranges make millions of ids of a few bytes
+_MOST_IDS = 2**24  # of a file, as in lib/kvbench/golden/ids.hpp: runs make millions of ids of a few bytes
 _COLUMNS = (*_TEXTS, *_WHOLE, *_NUMBERS, "backends", "entries", "ids", *_FIGURES, "kl_predicted")
 
 
@@ -361,10 +361,12 @@ def _numbers(text: str, kind: Any) -> np.ndarray | None:
 
 
 def _ids(text: str, most: int) -> np.ndarray:
+    """The ids of "0+3 4 2", distances with the number of ids that follow: 0 1 2 3 7 9."""
     ids: list[int] = []
     for part in text.split():
-        first, _, last = part.partition("-")
-        numbers = range(int(first), int(last or first) + 1)
+        distance, _, more = part.partition("+")
+        first = (ids[-1] if ids else 0) + int(distance)
+        numbers = range(first, first + int(more or 0) + 1)
         if len(numbers) > most - len(ids):
             raise ValueError(f"the rows up to it have more than {_MOST_IDS} ids")
         ids += numbers

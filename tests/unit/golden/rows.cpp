@@ -229,18 +229,19 @@ TEST_CASE("ids as text") {
     CHECK(text_of(ids) == text);
     CHECK(parse_ids(text) == ids);
   };
-  check({{0, 1, 2, 3, 7, 9, 10}}, "0-3 7 9-10");
-  check({{5, 5, 6, 6}}, "5 5-6 6");  // two entries of one token
-  check({{1, 2}, {}, {4}}, "1-2//4");
+  check({{0, 1, 2, 3, 7, 9, 10}}, "0+3 4 2+1");
+  check({{5, 5, 6, 6}}, "5 0+1 0");  // two entries of one token
+  check({{1, 2}, {}, {4}}, "1+1//4");
   check({{}}, "");
 }
 
 TEST_CASE("texts that are no ids") {
-  for (const char* text : {" ", "1,2", "3 1", "2-1", "-1", "1-", "1  2", "1 ", "1-2-3", "a", "4294967296", "1/ 2"})
+  for (const char* text :
+       {" ", "1,2", "2-1", "-1", "+1", "1+", "1  2", "1 ", "1+2+3", "a", "2147483647", "2147483646 1", "1/ 2"})
     CHECK_MESSAGE(!parse_ids(text), text);
-  CHECK(parse_ids("0-1048575"));
-  CHECK(!parse_ids("0-1048576"));  // more than most_ids
-  CHECK(!parse_ids("0-1048575/0"));
+  CHECK(parse_ids("0+1048575"));
+  CHECK(!parse_ids("0+1048576"));  // more than most_ids
+  CHECK(!parse_ids("0+1048575/0"));
 }
 
 TEST_CASE("the digest is that of numbers and ids as little-endian int32") {
