@@ -113,6 +113,7 @@ constexpr Slip flags[] = {
     {"f", "--format", "--format"},
     {"prompt-file", "--text", "--text FILE"},
     {"dataset", "--text", "--text FILE"},
+    {"transcripts", "--tokens-only", "kvbench-dump-hf --transcripts, which records conversations"},
     {"kind", "", "the family without a flag, as in kvbench methods eviction"},
     {"list", "name", "kvbench methods alone"},
     {"list", "--clear", "kvbench cache alone"},

@@ -122,8 +122,8 @@ class BadInput(PackageTest):
                 (kvbench.PromptInfo, PROMPT, "prompt", {
                     "name": texts, "prompt_tokens": optional, "answer_start": optional, "answer_end": optional,
                     "text": {*texts, *optional, "control"}, "probes": optional, "anchors": optional,
-                    "spans": optional}),
-                (kvbench.Span, {"name": "user", "begin": 1, "end": 2}, "prompt", {"name": texts}),
+                    "spans": {*optional, "list"}}),
+                (kvbench.Span, {"name": "user", "begin": 1, "end": 2}, "prompt", {"name": names}),
                 (kvbench.Probes, PROBES, "prompt", {"count": {"99"}, "seed": {"99", "-1"}, "evaluated_in": texts}),
                 (kvbench.Anchor, ANCHOR, "prompt", {
                     "method": names, "budget": names, "layer": {"None"}, "kl": {*NUMBERS, "huge"},

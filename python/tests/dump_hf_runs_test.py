@@ -166,35 +166,29 @@ class Usage(IdsTest):
             self.assertIn("no CUDA device", self.dump("llama", "--ids", "a.ids", "--device", "cuda", code=2))
 
     def test_conversations(self):
-        """The last answer follows the context, in which each message is a span: of ids, of texts, and of texts in a
-        chat template, which has the ids 91 and 92 around each."""
+        """Of texts and of ids, and of texts in a chat template, which has the ids 91 and 92 around each."""
         hf_models.save(self.path("m"), "llama")
         tokenizer = hf_models.small_tokenizer([*map(str, range(97))])
-        tokenizer.chat_template = "{% for one in messages %}91 {{ one['content'] }} 92 {% endfor %}"
-        tokenizer.save_pretrained(self.path("m"))
-        messages = [{"role": "system", "content": "1 2 3"}, {"role": "user", "span": "question", "content": "4 5"},
-                    {"role": "assistant", "content": "6"}, {"role": "user", "content": "7 8"},
-                    {"role": "assistant", "content": "9 10"}]
-        as_ids = [{**one, "content": [*map(int, one["content"].split())]} for one in messages]
-        talks = self.write("".join(json.dumps(one) + "\n\n" for one in (messages, {"messages": as_ids})), "talk.jsonl")
-        self.dump(self.path("m"), "--transcripts", talks, "--queries", "all")
-        trace = self.trace()
-        self.assertEqual([prompt.name for prompt in trace.prompts.values()], ["talk-0", "talk-1"])
-        for prompt in trace.prompts.values():
-            self.assertEqual((prompt.tokens.tolist(), prompt.prompt_tokens), ([*range(1, 11)], 8))
-            self.assertEqual([(one.name, one.begin, one.end) for one in prompt.spans],
-                             [("system", 0, 3), ("question", 3, 5), ("assistant", 5, 6), ("user", 6, 8)])
-        talks = self.write(json.dumps(messages), "talk.jsonl")
-        self.dump(self.path("m"), "--transcripts", talks, "--chat", "--force")
-        prompt = self.trace().prompts["0"]
-        self.assertEqual(prompt.tokens.tolist(),
-                         [91, 1, 2, 3, 92, 91, 4, 5, 92, 91, 6, 92, 91, 7, 8, 92, 91, 9, 10, 92])
-        self.assertEqual((prompt.prompt_tokens, [(one.begin, one.end) for one in prompt.spans]),
-                         (17, [(0, 5), (5, 9), (9, 12), (12, 16)]))
-        tokenizer.chat_template = "{{ messages[-1]['content'] }}"  # forgets what was said before
-        tokenizer.save_pretrained(self.path("m"))
-        self.assertIn("chat template changes it", self.dump(self.path("m"), "--transcripts", talks, "--chat", "--force",
-                                                            code=2))
+        messages = [{"role": "user", "content": "1 2 3"}, {"role": "assistant", "span": "own", "content": "4 5"},
+                    {"role": "user", "content": [6]}, {"role": "assistant", "content": "7 8"}]
+        for template, content, tokens, context, spans in (
+                (None, [6], [*range(1, 9)], 6, [(0, 3), (3, 5), (5, 6)]),
+                ("{% for one in messages %}91 {{ one['content'] }} 92 {% endfor %}", "6",
+                 [91, 1, 2, 3, 92, 91, 4, 5, 92, 91, 6, 92, 91, 7, 8, 92], 13, [(0, 5), (5, 9), (9, 12)]),
+                ("{{ messages[-1]['content'] }}", "6", None, None, None)):  # forgets what was said before
+            tokenizer.chat_template, messages[2]["content"] = template, content
+            tokenizer.save_pretrained(self.path("m"))
+            talk = self.write(json.dumps({"messages": messages}) + "\n\n" + json.dumps(messages), "talk.jsonl")
+            said = self.dump(self.path("m"), "--transcripts", talk, "--force", *["--chat"] * bool(template),
+                             code=0 if tokens else 2)
+            if not tokens:
+                self.assertIn("message 2: the chat template changes it", said)
+                continue
+            self.assertEqual([prompt.name for prompt in self.trace().prompts.values()], ["talk-0", "talk-1"])
+            for prompt in self.trace().prompts.values():
+                self.assertEqual((prompt.tokens.tolist(), prompt.prompt_tokens), (tokens, context))
+                self.assertEqual([(one.name, one.begin, one.end) for one in prompt.spans],
+                                 [(name, *span) for name, span in zip(("user", "own", "user"), spans)])
 
     def test_without_torch_one_sentence_says_what_to_install(self):
         for name in ("torch", "transformers"):

@@ -71,8 +71,11 @@ class Allocate(CliTest):
                  re.findall(r'<text x="40" y="([0-9.]+)"[^>]*>([0-9.]+)%<', figure)]
         (low, bottom), (high, top) = ticks[0], ticks[-1]
         lines = re.findall(rf'<path d="M([^"]*)" fill="none" stroke="#\w+" stroke-width="{width}"', figure)
-        return [[math.exp(low + (float(point.split()[1]) - bottom) / (top - bottom) * (high - low))
-                 for point in re.split("[LM]", line)] for line in lines]
+        drawn = [[] for _ in lines]
+        for line, ys in zip(lines, drawn):
+            for step, at in re.findall("([MLHV])([^MLHV]+)", f"M{line}"):
+                ys.append(ys[-1] if step == "H" else float(at.split()[-1]))
+        return [[math.exp(low + (y - bottom) / (top - bottom) * (high - low)) for y in ys] for ys in drawn]
 
     def test_the_figure_has_shares_that_fill_the_budget(self):
         figure, plan = self.path("plan.svg"), self.path("drawn.toml")

@@ -5,32 +5,23 @@ DUMP = "kvbench-dump-hf --model llama -o x.h5"
 IDS = f"{DUMP} --ids a.ids"
 
 TALK = f"{DUMP} --transcripts talk"
-
-
-def talk(text, *says):
-    return TALK, {"talk": text}, *says
+ANSWER = '{"role": "assistant", "content": [1]}'
 
 
 ROWS = (
     (DUMP, "no prompt was given", "--text, --ids or --transcripts FILE"),
     (f"{IDS} --chat", "--chat has no effect without --transcripts"),
-    (f"{TALK} --ctx 9", "--transcripts says where contexts and answers end", "leave out --ctx"),
     (f"{TALK} --decode 9", "leave out --ctx, --prompt-tokens and --decode"),
-    talk("\n", "talk: there is no conversation"),
-    talk('\n{"messages": 1', "talk:2: it is no JSON"),
-    talk('{"messages": 1}', "talk:1: it has no list \"messages\", such as"),
-    talk("[1]", "it has no list \"messages\""),
-    talk('[{"content": [1]}]', "message 1: it has no \"role\""),
-    talk('[{"role": "user", "content": [true]}]', "message 1: it has no \"content\""),
-    talk('[{"role": "user", "content": ""}]', "message 1: it is empty"),
-    talk('[{"role": "user", "span": 1, "content": [1]}]', "\"span\" is not a text"),
-    talk('[{"role": "user", "content": [1]}]', "its last message must be an answer of the assistant"),
-    talk('[{"role": "assistant", "content": [1]}]', "behind at least one other message"),
-    talk('[{"role": "user", "content": [97]}, {"role": "assistant", "content": [1]}]', "message 1: [97] is not a token"),
-    talk('[{"role": "a, b", "content": [7]}, {"role": "assistant", "content": [1]}]', "is 'a, b'", "no comma"),
-    talk('[{"role": "user", "content": "Hi"}, {"role": "assistant", "content": [1]}]', "lists of token ids as contents"),
-    talk(f'[{{"role": "user", "content": {[1] * 512}}}, {{"role": "assistant", "content": [1]}}]',
-         "talk:1: it has 513 tokens", "trained on 512"),
+    *((TALK, {"talk": text}, *says) for text, *says in (
+        ("\n", "talk: there is no conversation"),
+        ("\n[", "talk:2: it is no JSON"),
+        ("[1]", "talk:1: it has no list \"messages\""),
+        ('[{"role": "user", "content": [true]}]', "message 1: give a \"role\""),
+        (f"[{ANSWER}]", "behind at least one other message"),
+        (f'[{{"role": "user", "content": [97]}}, {ANSWER}]', "message 1: [97] is not a token"),
+        (f'[{{"role": "a, b", "content": [7]}}, {ANSWER}]', "is '0 1 a, b'", "no comma"),
+        (f'[{{"role": "user", "content": "Hi"}}, {ANSWER}]', "lists of token ids as contents"),
+        (f'[{{"role": "user", "content": {[1] * 512}}}, {ANSWER}]', "it has 513 tokens", "trained on 512"))),
     (f"{DUMP} --ids nowhere", "there is no such file"),
     (f"{DUMP} --ids word", "'x2' (item 2) is not a token id"),
     (f"{DUMP} --ids nul", r"'2\x00' (item 2) is not"),

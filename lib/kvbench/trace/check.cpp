@@ -153,20 +153,19 @@ void check_anchors(const PromptInfo& prompt, const TraceInfo& info, const std::s
 }
 
 void check_spans(const PromptInfo& prompt, const std::string& file) {
-  const std::string at = file + ": " + path_of(prompt) + "/spans";
-  std::int64_t previous = 0;
+  std::int64_t before = 0;
   for (std::size_t i = 0; i < prompt.spans.size(); ++i) {
-    const Span& span = prompt.spans[i];
-    const std::string line = fmt::format("{}/names: line {}", at, i + 1);
-    check_name(span.name, line);
-    if (span.name.empty() || span.name.size() > longest_span_name || span.name.find(',') != std::string::npos)
-      throw Error("{} is '{}'; a name has 1 to {} bytes and no comma.", line, span.name, longest_span_name);
-    if (span.begin < previous || span.end <= span.begin || span.end > prompt.prompt_tokens) {
+    const auto& [name, begin, end] = prompt.spans[i];
+    const std::string at = fmt::format("{}: {}/spans: line {}", file, path_of(prompt), i + 1);
+    check_name(name, at);
+    if (name.empty() || name.size() > longest_span_name || name.find(',') != std::string::npos || begin < before ||
+        begin >= end || end > prompt.prompt_tokens) {
       throw Error(
-          "{}: span {} is [{}, {}); spans are in order, not empty, without overlap, and in [0, {}), the context.", at,
-          i, span.begin, span.end, prompt.prompt_tokens);
+          "{} is '{} {} {}'; begin and end are in order, in the context of {} tokens and without overlap, and a "
+          "name has 1 to {} bytes and no comma.",
+          at, begin, end, name, prompt.prompt_tokens, longest_span_name);
     }
-    previous = span.end;
+    before = end;
   }
 }
 

@@ -8,7 +8,6 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <kvbench/trace/float_type.hpp>
 #include <kvbench/trace/hdf5/output.hpp>
@@ -121,15 +120,6 @@ void write_anchors(const h5::Object& group, const Anchors& anchors) {
   h5::write(group, "predicted", predicted, dims);
 }
 
-void write_spans(const h5::Object& group, const std::vector<Span>& spans) {
-  std::vector<std::string> names;
-  std::vector<std::int64_t> begin, end;
-  for (const Span& span : spans) names.push_back(span.name), begin.push_back(span.begin), end.push_back(span.end);
-  write_text(group, "names", fmt::format("{}", fmt::join(names, "\n")));
-  write_integers(group, "begin", begin);
-  write_integers(group, "end", end);
-}
-
 void create_prompt(const h5::Object& group, const TraceInfo& info, const PromptInfo& prompt, bool compress) {
   group.set("name", prompt.name);
   group.set("num_tokens", prompt.num_tokens);
@@ -140,7 +130,10 @@ void create_prompt(const h5::Object& group, const TraceInfo& info, const PromptI
   write_integers(group, "tokens", prompt.tokens);
   if (prompt.text) write_text(group, "text", *prompt.text);
   if (prompt.anchors) write_anchors(group.create_group("anchors"), *prompt.anchors);
-  if (!prompt.spans.empty()) write_spans(group.create_group("spans"), prompt.spans);
+  std::string spans;
+  for (const auto& [name, begin, end] : prompt.spans)
+    spans += fmt::format("{}{} {} {}", spans.empty() ? "" : "\n", begin, end, name);
+  if (!spans.empty()) write_text(group, "spans", spans);
   const h5::Object layers = group.create_group("layers");
   for (const LayerInfo& layer : prompt.layers) {
     create_layer(layers.create_group(std::to_string(layer.layer)), info, prompt, layer, compress);

@@ -135,14 +135,13 @@ std::optional<Probes> parse_probes(const h5::InputObject& group) {
                 group.text("evaluated_in").value_or("")};
 }
 
-/// A dataset with a value for each of the `count` lines of another.
-h5::InputObject per_line(const h5::InputObject& group, const char* name, std::size_t count,
-                         const char* lines = "configurations") {
+/// A dataset with a value for each of `count` anchors.
+h5::InputObject per_anchor(const h5::InputObject& group, const char* name, std::size_t count) {
   h5::InputObject dataset = group.dataset(name);
   const std::vector<hsize_t> dims = dataset.dims();
   if (dims.size() == 1 && dims[0] == count) return dataset;
-  throw Error("{}: has the shape [{}], but dataset '{}' has {} lines.", dataset.where(), fmt::join(dims, ", "), lines,
-              count);
+  throw Error("{}: has the shape [{}], but dataset 'configurations' has {} lines.", dataset.where(),
+              fmt::join(dims, ", "), count);
 }
 
 /// Splits "METHOD BUDGET".
@@ -160,9 +159,9 @@ Anchors parse_anchors(const h5::InputObject& group) {
   if (count > most_anchors)
     throw Error("{}: has {} lines; a prompt has at most {} anchors.", dataset.where(), count, most_anchors);
   const auto n = static_cast<std::size_t>(count);
-  const auto layers = per_line(group, "layers", n).integers<std::int64_t>();
-  const std::vector<double> kl = per_line(group, "kl", n).numbers();
-  const std::vector<double> predicted = per_line(group, "predicted", n).numbers();
+  const auto layers = per_anchor(group, "layers", n).integers<std::int64_t>();
+  const std::vector<double> kl = per_anchor(group, "kl", n).numbers();
+  const std::vector<double> predicted = per_anchor(group, "predicted", n).numbers();
   for (std::size_t i = 0, begin = 0; i < n; ++i) {
     const std::size_t end = std::min(lines.find('\n', begin), lines.size());
     const std::string where = fmt::format("{}: line {}", dataset.where(), i + 1);
@@ -176,15 +175,18 @@ Anchors parse_anchors(const h5::InputObject& group) {
   return anchors;
 }
 
-std::vector<Span> parse_spans(const h5::InputObject& group) {
-  const std::string lines = long_text(group.dataset("names"));
-  const auto count = static_cast<std::size_t>(1 + std::ranges::count(lines, '\n'));
-  const auto begin = per_line(group, "begin", count, "names").integers<std::int64_t>();
-  const auto end = per_line(group, "end", count, "names").integers<std::int64_t>();
+/// Lines "BEGIN END NAME".
+std::vector<Span> parse_spans(const h5::InputObject& dataset) {
   std::vector<Span> spans;
-  std::istringstream names(lines + "\n");
-  for (std::string name; std::getline(names, name);)
-    spans.push_back({name, begin.at(spans.size()), end.at(spans.size())});
+  std::istringstream lines(long_text(dataset) + "\n");
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t begin = std::min(line.find(' '), line.size()),
+                      end = std::min(line.find(' ', begin + 1), line.size());
+    const auto from = decimal(line.substr(0, begin)),
+               to = decimal(line.substr(std::min(begin + 1, end), end - begin - 1));
+    if (!from || !to) throw Error("{}: line {} is not BEGIN END NAME.", dataset.where(), spans.size() + 1);
+    spans.push_back({line.substr(std::min(end + 1, line.size())), *from, *to});
+  }
   return spans;
 }
 
@@ -220,7 +222,7 @@ PromptInfo parse_prompt(const h5::InputObject& group, const std::string& id, con
   if (group.has("text")) prompt.text = long_text(group.dataset("text"));
   prompt.probes = parse_probes(group);
   if (group.has("anchors")) prompt.anchors = parse_anchors(group.group("anchors"));
-  if (group.has("spans")) prompt.spans = parse_spans(group.group("spans"));
+  if (group.has("spans")) prompt.spans = parse_spans(group.dataset("spans"));
   const h5::InputObject layers = group.group("layers");
   std::vector<std::int64_t> indices;
   for (const std::string& name : layers.members()) {

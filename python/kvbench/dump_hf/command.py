@@ -31,9 +31,8 @@ def parser():
     add("--ids", nargs="+", action="extend", default=[], metavar="FILE",
         help="files of whitespace-separated token ids, one prompt each")
     add("--transcripts", nargs="+", action="extend", default=[], metavar="FILE",
-        help="files with a conversation per line, as kveval --transcripts reads them: the last answer is what follows "
-        "the context, and each message before it is a span, named by its role, or by its field `span`")
-    add("--chat", action="store_true", help="put the messages of --transcripts into the model's chat template")
+        help="files of conversations, as of kveval: each message before the last answer is a span of the context")
+    add("--chat", action="store_true", help="put --transcripts into the model's chat template")
     add("-o", "--output", required=True, metavar="FILE", help="trace to write")
     add("--ctx", type=whole_number(2, 2**31 - 1), metavar="N",
         help="use the first N tokens of each prompt; default: all, up to the model's training context")
@@ -152,15 +151,14 @@ def read_prompts(options, model):
 
 
 def read_conversations(options, model):
-    lines = [(path, found) for path in options.transcripts for found in read_transcripts(path)]
-    with_text = any(isinstance(one["content"], str) for _, (_, messages) in lines for one in messages)
+    talks = [(path, *one) for path in options.transcripts for one in read_transcripts(path)]
+    with_text = any(isinstance(one["content"], str) for _, _, messages in talks for one in messages)
     tokenizer = model.own_tokenizer("give lists of token ids as contents") if with_text or options.chat else None
     prompts = []
-    for path, (where, messages) in lines:
+    for path, where, messages in talks:
         tokens, context, spans = tokens_of(messages, tokenizer, model.vocabulary, options.chat, where)
         if len(tokens) > model.longest:
-            raise Error(f"{where}: it has {len(tokens)} tokens, and {model.name} was trained on {model.longest}; leave "
-                        "its first messages out.")
+            raise Error(f"{where}: it has {len(tokens)} tokens, and {model.name} was trained on {model.longest}.")
         check_spans(spans, context, where)
         name = f"{os.path.splitext(os.path.basename(path))[0]}-{len(prompts)}"
         prompts.append(plan.Plan(name, tokens, context, options.queries, spans))

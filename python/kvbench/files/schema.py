@@ -141,12 +141,12 @@ class Anchors:
 
 @dataclass
 class Span:
-    """Tokens of a context that belong together, such as those of a message. Spans of one name are one part.
+    """Tokens of a context that belong together, such as those of a message.
 
     Attributes
     ----------
     name : str
-        Not empty, without commas.
+        Spans of one name are one part.
     begin : int
     end : int
         The tokens begin .. end - 1.
@@ -176,7 +176,7 @@ class PromptInfo:
     anchors : Anchors | None
         Anchors; only with probes.
     spans : list of Span | None
-        Of the context, in order, without overlap.
+        Of the context, in order.
     """
 
     name: str
@@ -372,22 +372,20 @@ def check_prompt(prompt: PromptInfo, where: str) -> None:
     if prompt.probes is not None:
         check_probes(prompt.probes, n - context, where)
     if prompt.spans is not None:
-        check_spans(prompt.spans, context, f"{where}/spans")
+        check_spans(prompt.spans, context, where)
 
 
 def check_spans(spans: list[Span], context: int, where: str) -> None:
-    require(spans, where, "has no span; leave it out.")
-    previous = 0
-    for number, span in enumerate(spans):
-        line = f"{where}/names: line {number + 1}"
-        check_fields(of_kind(span, Span, f"{where}: item {number}"), line)
-        check_name(span.name, line)
-        require(0 < len(span.name.encode()) <= LONGEST_SPAN_NAME and "," not in span.name, line,
-                f"is '{span.name}'; a name has 1 to {LONGEST_SPAN_NAME} bytes and no comma.")
-        require(previous <= span.begin < span.end <= context, where,
-                f"span {number} is [{span.begin}, {span.end}); spans are in order, not empty, without overlap, and in "
-                f"[0, {context}), the context.")
-        previous = span.end
+    before = 0
+    for number, one in enumerate(spans, 1):
+        line = f"{where}/spans: line {number}"
+        check_fields(of_kind(one, Span, line), line)
+        check_name(one.name, line)
+        require(0 < len(one.name.encode()) <= LONGEST_SPAN_NAME and "," not in one.name
+                and before <= one.begin < one.end <= context, line, f"is '{one.begin} {one.end} {one.name}'; begin "
+                f"and end are in order, in the context of {context} tokens and without overlap, and a name has 1 to "
+                f"{LONGEST_SPAN_NAME} bytes and no comma.")
+        before = one.end
 
 
 def check_probes(probes: Probes, decoded: int, where: str) -> None:

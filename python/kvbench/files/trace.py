@@ -10,8 +10,8 @@ from .._error import Error, require
 from .._kinds import checked
 from .access import InputFile, sha256_of_file
 from .hdf5 import attribute, check_schema, element_type, read_slab, reading, text_of
-from .schema import (ARRAYS, LATENT, MOST_PROMPTS, MOST_TOKENS, REQUIRED, TRACE_SCHEMA, WIDE, Anchor, Anchors,
-                      Header, LayerInfo, Probes, PromptInfo, Span, check_anchors, check_array, check_caches, check_header,
+from .schema import (ARRAYS, LATENT, MOST_PROMPTS, MOST_TOKENS, REQUIRED, TRACE_SCHEMA, WIDE, Anchor, Anchors, Header,
+                      LayerInfo, Probes, PromptInfo, Span, check_anchors, check_array, check_caches, check_header,
                       check_latent, check_layer, check_prompt, check_prompt_id, check_scored, check_shape, integers,
                       is_number, order_of, shape_of)
 from .storage import Storage, check_inflated
@@ -157,17 +157,14 @@ def read_anchors(storage: Storage, prompt: Any, where: str) -> Anchors:
     return Anchors(version=attribute(group, where, "version", str), list=found)
 
 
-def read_spans(storage: Storage, prompt: Any, where: str) -> list[Span]:
-    """The spans of a prompt, whose group this is."""
-    group, where = storage.group(prompt, where, "spans"), f"{where}/spans"
-    for name in ("names", "begin", "end"):
-        require(name in group, where, f"'{name}' is missing; see docs/traces.md.")
-    names = text_of(storage.dataset(group, where, "names"), f"{where}/names").split("\n")
-    ends = [integers(_whole(storage, group, where, name), f"{where}/{name}") for name in ("begin", "end")]
-    for name, values in zip(("begin", "end"), ends):
-        require(len(values) == len(names), f"{where}/{name}",
-                f"has {len(values)} entries, but dataset 'names' has {len(names)} lines.")
-    return [Span(name, int(begin), int(end)) for name, begin, end in zip(names, *ends)]
+def parsed_spans(text: str, where: str) -> list[Span]:
+    """Those of lines "BEGIN END NAME"."""
+    spans = []
+    for number, line in enumerate(text.split("\n"), 1):
+        begin, end, name = (*line.split(" ", 2), "", "")[:3]
+        require(is_number(begin) and is_number(end), where, f"line {number} is not BEGIN END NAME.")
+        spans.append(Span(name, int(begin), int(end)))
+    return spans
 
 
 def _whole(storage: Storage, group: Any, where: str, name: str) -> np.ndarray:
@@ -195,7 +192,7 @@ class Prompt(PromptInfo):
         if "anchors" in group:
             optional["anchors"] = read_anchors(storage, group, where)
         if "spans" in group:
-            optional["spans"] = read_spans(storage, group, where)
+            optional["spans"] = parsed_spans(storage.text(group, where, "spans"), f"{where}/spans")
         super().__init__(name=attribute(group, where, "name", str),
                          tokens=storage.integers(group, where, "tokens", claimed, "attribute num_tokens says"),
                          prompt_tokens=attribute(group, where, "prompt_tokens", int), **optional)

@@ -113,11 +113,8 @@ class TraceWriter(OutputFile):
         write_whole(group, "tokens", tokens.astype("<i4"))
         if info.text is not None:
             write_text(group, "text", info.text)
-        if info.spans is not None:
-            spans = create_group(group, "spans")
-            write_text(spans, "names", "\n".join(span.name for span in info.spans))
-            write_whole(spans, "begin", np.array([span.begin for span in info.spans], "<i8"))
-            write_whole(spans, "end", np.array([span.end for span in info.spans], "<i8"))
+        if info.spans:
+            write_text(group, "spans", "\n".join(f"{one.begin} {one.end} {one.name}" for one in info.spans))
         create_group(group, "layers")
         self._prompts[id], self._layers[id] = info, set()
         if info.anchors is not None:

@@ -23,7 +23,7 @@ using Lines = std::vector<std::string>;
 
 Record record(std::string method, double error, std::string_view budget = "25%mem") {
   Record r{};
-  r.trace = "a.h5", r.sha256 = "a", r.prompt = std::string("0");
+  r.trace = std::string("a.h5"), r.sha256 = std::string("a"), r.prompt = std::string("0");
   r.method = std::move(method), r.budget = Budget::parse(budget);
   r.context_tokens = 256;
   r.bytes = {.kv = 100, .meta = 28, .full = 512};

@@ -81,8 +81,8 @@ struct Record : RowIdentity, Costs {
   std::vector<std::int64_t> replayed_layers;  ///< and those in which the method did not run; not of rows read back
   std::int64_t model_layers = 0;              ///< number of layers of the model
   double context_tokens = 0;
-  /// "system 1.000, user 0.312": mean over kv heads, layers, texts and seeds of the share of a part's tokens that the
-  /// cache holds; and mean over texts and seeds of the share that none of the row's kv heads holds. Empty: unknown
+  /// "system 1.000, user 0.312": share of the tokens of the spans of a name that a kv head holds, mean; and share that
+  /// none of the row's kv heads holds. Empty: unknown
   std::string kept_by_span, lost_by_span;
   double peak_bytes = 0;
   /// the configuration ran alone; otherwise it shared work with others of its method, and so do its costs

@@ -60,7 +60,7 @@ struct ConfigurationResult {
   /// trace has none, or set_layer_metrics() has used it
   std::vector<float> residual;
   std::vector<float> rel_err_fro;  ///< [G] Frobenius norm of the differences over that of the exact outputs
-  /// The tokens of the context that the cache holds when the last query is answered: bit t % 64 of number t / 64. Empty:
+  /// Tokens of the context that the cache holds when the last query is answered: bit t % 64 of number t / 64. Empty:
   /// the text has no spans, or the method merges tokens or chooses among all of them for each query
   std::vector<std::uint64_t> held;
   bool sinks_recalled = false;  ///< ReplayRequest::recall_sinks changes its recall; not stored in cells

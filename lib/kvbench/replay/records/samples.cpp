@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
@@ -364,50 +365,41 @@ OkSamples keep_ok(const std::vector<Sample>& samples, Record& record) {
   return ok;
 }
 
-/// Means of shares of parts of a context, in the order in which their names first occur.
-class SpanShares {
- public:
-  void add(const std::vector<trace::Span>& spans, const std::vector<std::uint64_t>& held) {
-    std::map<std::string, std::pair<double, double>> parts;  // tokens held, tokens
-    for (const trace::Span& span : spans) {
-      auto& [kept, tokens] = parts[span.name];
-      tokens += static_cast<double>(span.end - span.begin);
-      for (auto t = static_cast<std::size_t>(span.begin); t < static_cast<std::size_t>(span.end); ++t)
-        kept += t / 64 < held.size() && (held[t / 64] >> (t % 64) & 1) != 0;
-    }
-    for (const trace::Span& span : spans) {
-      const auto part = parts.extract(span.name);
-      if (!part.empty()) means_[span.name].push_back(part.mapped().first / part.mapped().second);
-    }
-  }
+/// Tokens that are held, and all tokens, by name of span in the order of the first of each.
+using SpanCounts = OrderedMap<std::string, std::pair<double, double>>;
 
-  /// `lost`: of the shares that are not held.
-  std::string text(bool lost) const {
-    std::vector<std::string> parts;
-    for (const auto& [name, shares] : means_.items())
-      parts.push_back(fmt::format("{} {:.3f}", name, lost ? 1 - mean(shares) : mean(shares)));
-    return fmt::format("{}", fmt::join(parts, ", "));
+void count(const std::vector<trace::Span>& spans, const std::vector<std::uint64_t>& held, SpanCounts& counts) {
+  for (const trace::Span& span : spans) {
+    auto& [kept, all] = counts[span.name];
+    for (auto t = static_cast<std::size_t>(span.begin); t < static_cast<std::size_t>(span.end); ++t)
+      kept += t / 64 < held.size() && (held[t / 64] >> (t % 64) & 1) != 0, all += 1;
   }
+}
 
- private:
-  OrderedMap<std::string, std::vector<double>> means_;
-};
+std::string shares_text(const SpanCounts& counts, bool lost) {
+  std::vector<std::string> parts;
+  for (const auto& [name, tokens] : counts.items()) {
+    const double share = tokens.first / tokens.second;
+    parts.push_back(fmt::format("{} {:.3f}", name, lost ? 1 - share : share));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
 
 void add_spans(const std::vector<Sample>& samples, std::span<const ReplayFrame::Prompt> prompts, Record& record) {
-  SpanShares kept, by_any;
+  SpanCounts kept, by_any;
   std::map<std::pair<std::size_t, std::size_t>, std::vector<std::uint64_t>> held_by_any;  // by prompt and seed
   for (const Sample& s : samples) {
     const std::vector<trace::Span>& spans = prompts[s.head->place.prompt].spans;
     const std::vector<std::uint64_t>& held = s.result->held;
     if (spans.empty()) continue;
     if (held.empty()) return;
-    kept.add(spans, held);
+    count(spans, held, kept);
     std::vector<std::uint64_t>& all = held_by_any[{s.head->place.prompt, s.seed}];
-    all.resize(std::max(all.size(), held.size()));
-    for (std::size_t i = 0; i < held.size(); ++i) all[i] |= held[i];
+    all.resize(held.size());
+    std::ranges::transform(all, held, all.begin(), std::bit_or<>());
   }
-  for (const auto& [key, held] : held_by_any) by_any.add(prompts[key.first].spans, held);
-  record.kept_by_span = kept.text(false), record.lost_by_span = by_any.text(true);
+  for (const auto& [key, held] : held_by_any) count(prompts[key.first].spans, held, by_any);
+  record.kept_by_span = shares_text(kept, false), record.lost_by_span = shares_text(by_any, true);
 }
 
 /// The reason why a row of a query has no metrics, which every answer but that of `exact` has.

@@ -11,12 +11,17 @@ using shape::px;
 
 constexpr double svg_margin = 12;
 
-/// "M1 2L3 4", closed lines with a z.
+/// "M1 2L3 4H5V6", closed lines with a z.
 std::string path_data(const std::vector<Polyline>& lines) {
   std::string d;
   for (const Polyline& line : lines) {
-    for (std::size_t i = 0; i < line.points.size(); ++i)
-      d += fmt::format("{}{} {}", i == 0 ? "M" : "L", px(line.points[i].first), px(line.points[i].second));
+    std::string before_x, before_y;
+    for (const Point& point : line.points) {
+      const std::string x = px(point.first), y = px(point.second);
+      const char step = before_x.empty() ? 'M' : x == before_x ? 'V' : y == before_y ? 'H' : 'L';
+      d += step + (step == 'V' ? y : step == 'H' ? x : x + " " + y);
+      before_x = x, before_y = y;
+    }
     if (line.closed) d += "z";
   }
   return d;
