@@ -114,6 +114,7 @@ constexpr Slip flags[] = {
     {"prompt-file", "--text", "--text FILE"},
     {"dataset", "--text", "--text FILE"},
     {"kind", "", "the family without a flag, as in kvbench methods eviction"},
+    {"registered", "--transcripts", "kvbench eval --registered once, which runs kveval for a claim"},
     {"list", "name", "kvbench methods alone"},
     {"list", "--clear", "kvbench cache alone"},
 };
