@@ -238,10 +238,10 @@ void check_conversation(const Options& o) {
 
 /// Rows have the names of these files.
 void check_names(const Options& o) {
-  std::vector<std::string> paths = {o.model, o.transcripts};
-  for (const auto* files : {&o.texts, &o.ids}) paths.insert(paths.end(), files->begin(), files->end());
-  for (const std::string& path : paths)
-    check_name(std::filesystem::path(path).filename().string(), "The name of the file " + path);
+  for (const auto& files : {o.texts, o.ids, std::vector{o.model, o.transcripts}}) {
+    for (const std::string& path : files)
+      check_name(std::filesystem::path(path).filename().string(), "The name of the file " + path);
+  }
 }
 
 void resolve(const CLI::App& app, Options& o, Lists& lists) {
