@@ -115,6 +115,7 @@ constexpr Slip flags[] = {
     {"dataset", "--text", "--text FILE"},
     {"transcripts", "--tokens-only", "kvbench-dump-hf --transcripts, which records conversations"},
     {"kind", "", "the family without a flag, as in kvbench methods eviction"},
+    {"registered", "--transcripts", "kvbench eval --registered once, which runs kveval for a claim"},
     {"list", "name", "kvbench methods alone"},
     {"list", "--clear", "kvbench cache alone"},
 };

@@ -2,12 +2,14 @@
 #include <apps/eval/options.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <utility>
 
 #include <CLI/CLI.hpp>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/core/version.hpp>
 
 #include <apps/common/command_line.hpp>
@@ -234,10 +236,19 @@ void check_conversation(const Options& o) {
         o.configurations.front().budget);
 }
 
+/// Rows have the names of these files.
+void check_names(const Options& o) {
+  for (const auto& files : {o.texts, o.ids, std::vector{o.model, o.transcripts}}) {
+    for (const std::string& path : files)
+      check_name(std::filesystem::path(path).filename().string(), "The name of the file " + path);
+  }
+}
+
 void resolve(const CLI::App& app, Options& o, Lists& lists) {
   if (o.model.empty()) throw Error("no model was given: give the path of a GGUF file");
   if (!o.texts.empty() + !o.ids.empty() + !o.transcripts.empty() != 1)
     throw Error("give --text FILE, --ids FILE for documents of your own, or --transcripts FILE for conversations");
+  check_names(o);
   o.tasks = o.texts.empty() ? std::vector<std::string>{"text"} : app::split_list(lists.tasks, "--task");
   check_transcripts(app, o);
   o.compressions = eval::Compressions::parse(lists.compress);

@@ -88,33 +88,44 @@ struct CommandLine {
 constexpr const char* page_commands[] = {"bundle", "verify", "cite", "claim"};
 
 /// Behind the tables of words: what they are completed with. A list is completed behind its last comma and the dash
-/// that leaves an item out, a wrapper behind its bracket, a value behind the = of its flag, which bash makes a word of
-/// its own and zsh does not. Where no word is known files are offered.
+/// that leaves an item out, a wrapper behind its bracket, parameters behind that of their method, as its page has them.
+/// Bash makes words of each = and what is around it, zsh does not. Where no word is known files are offered.
 constexpr const char* completing = R"sh(
+_kvbench_parameters() {
+  command kvbench methods "$1" 2>/dev/null | if [ "$2" = "" ]; then sed -n 's/^    \([^ ]*\) = .*/\1=/p'
+    else sed -n "s/^    $2 = .*\[\(.*|.*\)\]\$/\1/p" | tr '|' ' '; fi
+}
 _kvbench() {
-  local line=("${COMP_WORDS[@]}") at=$COMP_CWORD words list=
+  local line=("${COMP_WORDS[@]}") at=$COMP_CWORD words=
   case "${line[0]##*/}" in
     kveval) line=(kvbench eval "${line[@]:1}"); at=$((at + 1)) ;;
     kvbench-validate) line=(kvbench validate "${line[@]:1}"); at=$((at + 1)) ;;
     kvbench) ;;
     *) line=(kvbench "${line[@]}"); at=$((at + 1)) ;;
   esac
-  local cur=${line[at]} prev=${line[at-1]} command=${line[1]}
+  local cur=${line[at]} word=${line[at]} command=${line[1]}
   COMPREPLY=()
-  if [ "$cur" = "=" ]; then cur=
-  elif [ "$prev" = "=" ]; then prev=${line[at-2]}
-  elif [[ $cur == --*=* ]]; then prev=${cur%%=*} list=${cur%%=*}= cur=${cur#*=}; fi
-  if [ "$at" = 1 ]; then command=; prev=
-  elif [ "$at" -gt 2 ] && [ "$(_kvbench_flags "$command ${line[2]}")" != "" ]; then command="$command ${line[2]}"; fi
-  if [ -n "$prev" ]; then words=$(_kvbench_values "$command" "$prev"); fi
-  if [ "$words" = "" ] && [[ $prev != -* || $cur == -* ]]; then
-    if [[ $cur == -* ]]; then words=$(_kvbench_flags "$command"); else words=$(_kvbench_words "$command"); fi
+  if [ "$cur" = "=" ]; then at=$((at - 1)) cur= word=${line[at]}=; fi
+  while [ "$at" -gt 2 ] && [ "${line[at-1]}" = "=" ]; do at=$((at - 2)) word=${line[at]}=$word; done
+  local prev=${line[at-1]}
+  if [[ $word == --*=* ]]; then prev=${word%%=*} word=${word#*=}; fi
+  case "$cur" in \"*|\'*) cur=${cur#?} ;; esac
+  local item=${word##*[,;[(\"\']} method=${word%\[*}
+  if [[ ${word##*]} == *\[* ]]; then
+    method=${method##*[,\"\']} method=${method#-} method=${method//\\/}
+    if [[ $item == *=* ]]; then words=$(_kvbench_parameters "$method" "${item%%=*}") item=${item#*=}
+    else words=$(_kvbench_parameters "$method") && compopt -o nospace 2>/dev/null; fi
+  else
+    if [ "$at" = 1 ]; then command=; prev=
+    elif [ "$at" -gt 2 ] && [ "$(_kvbench_flags "$command ${line[2]}")" != "" ]; then command="$command ${line[2]}"; fi
+    if [ -n "$prev" ]; then words=$(_kvbench_values "$command" "$prev"); fi
+    if [ "$words" = "" ] && [[ $prev != -* || $word == -* ]]; then
+      if [[ $word == -* ]]; then words=$(_kvbench_flags "$command"); else words=$(_kvbench_words "$command"); fi
+    fi
+    if [[ $word == *,* ]]; then item=${item#-}; fi
   fi
   [ "$words" = "" ] && return
-  case "$cur" in \"*|\'*) cur=${cur#?} ;; esac
-  local item=${cur##*[,(]}
-  if [[ $cur == *,* ]]; then item=${item#-}; fi
-  COMPREPLY=($(compgen -P "$list${cur%"$item"}" -W "$words" -- "$item"))
+  COMPREPLY=($(compgen -P "${cur%"$item"}" -W "$words" -- "$item"))
 }
 )sh";
 
@@ -192,12 +203,32 @@ std::string fish_line(const std::string& of, const FlagWords& flag) {
   return line + " -d " + quoted(flag.description) + "\n";
 }
 
+/// What completes the items of a list of methods, and the parameters in their brackets.
+constexpr const char* fish_methods = R"sh(function __kvbench_methods
+  set -l item (commandline -ct | string replace -r '^(--?[a-z-]*=)?["\']?' '' | string replace -a '\\' '' |
+    string match -r '[^,]*(?:\[[^\]]*)?$')
+  set -l inside (string match -gr '^-?(.*)\[(.*)$' -- $item)
+  if test (count $inside) = 2
+    set -l page (command -q kvbench; and command kvbench methods $inside[1] 2>/dev/null)
+    set -l part (string match -r '[^,;]*$' -- $inside[2])
+    set -l before (string replace -r '.*,' '' -- $item | string replace -r '[^,;[]*$' '')
+    if set -l name (string match -gr '^(.*)=' -- $part)
+      string match -gr "^    $name = .*\[(.*\|.*)\]\$" -- $page | string split '|' |
+        string replace -r -- '^.*' "$before$name=\$0"
+    else
+      string match -gr '^    (\S+) = ' -- $page | string replace -r -- '^.*' "$before\$0="
+    end
+    return
+  end
+  set -l before (string match -r '^-|.*\(' -- $item)
+  printf "$before%s\n" (__kvbench_names)
+end
+)sh";
+
 std::string fish_script(const CommandLine& all) {
   std::string out = fmt::format(
       "# Completion of kvbench and its programs in fish, written by `kvbench completion`.\n"
-      "function __kvbench_methods\n"
-      "  set -l item (commandline -ct | string replace -r '.*[,=]' '')\n"
-      "  set -l before (string match -r '^-|.*\\(' -- $item)\n  printf \"$before%s\\n\" {}\nend\n"
+      "function __kvbench_names\n  printf '%s\\n' {}\nend\n{}"
       "function __kvbench_page\n"
       "  command $argv[1] --help 2>/dev/null | string match -r '^ +-.*' | string replace -ra '\\{{[^}}]*\\}}' '' |\n"
       "    string split ' ' | string split ',' | string match -r '^--?[a-z][-a-z0-9]*$' | sort -u\nend\n"
@@ -207,7 +238,7 @@ std::string fish_script(const CommandLine& all) {
       "complete -c kvbench -n '__kvbench_in methods' -f -a '(__kvbench_methods)'\n"
       "complete -c kvbench -n '__kvbench_in \"\"' -l help -d 'Print the commands and exit'\n"
       "complete -c kvbench -n '__kvbench_in \"\"' -l version -d 'Print the version and exit'\n",
-      fmt::join(all.methods, " "));
+      fmt::join(all.methods, " "), fish_methods);
   for (const char* program : programs_with_help)
     out += fmt::format("complete -c {0} -n 'string match -q -- \"-*\" (commandline -ct)' -a '(__kvbench_page {0})'\n",
                        program);

@@ -12,10 +12,12 @@ import time
 import unittest
 from unittest import mock
 
-from support import SAMPLE, CliTest, rows, run
+from support import KVBENCH, SAMPLE, CliTest, rows, run
 
 COMMANDS = ("info", "replay", "sweep", "merge", "compare", "report", "validate", "methods", "synth", "eval", "cache",
             "allocate", "bundle", "verify", "cite", "claim", "completion", "man", "doctor")
+
+WITH_KVBENCH = f"{os.path.dirname(KVBENCH)}:{os.environ['PATH']}"  # completion asks the program for parameters
 
 
 def as_json(text):
@@ -100,6 +102,7 @@ class Usage(CliTest):
             self.assertIn(topic, self.ok("help").split("kvbench help TOPIC")[1])
 
     @unittest.skipUnless(shutil.which("bash"), "there is no bash")
+    @mock.patch.dict(os.environ, PATH=WITH_KVBENCH)
     def test_completion(self):
         """Of every flag of every command, and of values that flags name."""
         script = self.write(self.ok("completion", "bash"), "completion.bash")
@@ -131,6 +134,11 @@ class Usage(CliTest):
                 (["kvbench", "replay", "-m", '"h2o,adakv(tria'], ["h2o,adakv(triattention"]),
                 (["kvbench", "replay", "-m", "adakv\\(tria"], ["adakv\\(triattention"]),
                 (["kvbench", "replay", "--method=all,-kn"], ["--method=all,-knorm"]),
+                (["kvbench", "replay", "-m", "all,-snapkv[win"], ["all,-snapkv[window="]),
+                (["kveval", "-m", "adakv\\(snapkv\\)[al"], ["adakv\\(snapkv\\)[alpha="]),
+                (["kvbench", "replay", "-m", '"snapkv[kernel=5;pooling=ma'], ["snapkv[kernel=5;pooling=max"]),
+                (["kvbench", "replay", "-m", "snapkv[kernel", "=", "5,per", "=", "k"], ["kv_head"]),
+                (["kvbench", "replay", "-m", "snapkv[kernel", "=", "5],kno"], ["5],knorm"]),
                 ([other, "--s"], ["--sketch"]), ([other, "-o", ""], []),
                 ([other, "a.gguf", "-"], ["--no-sketch", "--output", "--quiet", "--sketch", "-o", "-q"]),
                 (["kvbench", "help", "adakv@"], ["adakv@kvpress"]), (["kvbench", "methods", "fam"], ["families"]),
@@ -178,19 +186,23 @@ class Usage(CliTest):
                  ("kveval --inject-s|", "kveval --inject-scale "))
 
     @unittest.skipUnless(shutil.which("zsh"), "there is no zsh")
+    @mock.patch.dict(os.environ, PATH=WITH_KVBENCH)
     def test_completion_in_zsh(self):
         """In a terminal, by the script itself and as a file of a folder where zsh looks for completions."""
         script, _ = self.write(self.ok("completion", "zsh"), "_kvbench"), self.write("", "unlike.h5")
+        completed = [*self.COMPLETED,
+                     ('kvbench replay -m "h2o,snapkv[pooling=ma|', "kvbench replay -m h2o,snapkv[pooling=max")]
         for begin in (f"autoload -Uz compinit; compinit -D; source {script}",
                       f"fpath=({os.path.dirname(script)} $fpath); autoload -Uz compinit; compinit -u -D"):
             named = "for name in kvbench kveval kvbench-validate; do eval \"$name() print \\\"<$name \\$*>\\\"\"; done"
             echo = f"PS1=; {named}; print '<>'"
             seen = typed(["zsh", "-f", "-i"], os.path.dirname(script),
-                         [f"{begin}; {echo}", *(line.replace("|", "\t") for line, _ in self.COMPLETED)])
-            for line, right in self.COMPLETED:
+                         [f"{begin}; {echo}", *(line.replace("|", "\t") for line, _ in completed)])
+            for line, right in completed:
                 self.assertIn(f"<{right.strip()}>", seen, line)
 
     @unittest.skipUnless(shutil.which("fish"), "there is no fish")
+    @mock.patch.dict(os.environ, PATH=WITH_KVBENCH)
     def test_completion_in_fish(self):
         script, _ = self.write(self.ok("completion", "fish"), "kvbench.fish"), self.write("", "unlike.h5")
 
@@ -207,6 +219,9 @@ class Usage(CliTest):
             self.assertIn(right.strip(), {f"{before} {word}" for word in completed(line.removesuffix("|"))}, line)
             self.assertTrue(all(word.startswith(begun) for word in completed(line.removesuffix("|"))), line)
         self.assertEqual(completed("kvbench replay -b "), completed("ls "))  # files
+        for begun, right in (("h2o,snapkv[win", ["h2o,snapkv[window="]), ("snapkv\\[per=k", ["snapkv[per=kv_head"]),
+                             ('"snapkv[kernel=5;pooling=ma', ["snapkv[kernel=5;pooling=max"]), ("nosuch[w", [])):
+            self.assertEqual(completed(f"kvbench replay -m {begun}"), right)
 
     def test_flags_stand_before_and_after_files(self):
         """A flag that takes a list does not swallow the file behind it."""

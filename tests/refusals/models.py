@@ -39,6 +39,8 @@ KVEVAL = (
     ("kveval none.gguf --text a.txt -m sink --task confusable --generate 9", "or leave --generate out"),
     ("kveval none.gguf --text a.txt -m sink --task json", "--task json: free answers are judged", "give --generate"),
     ("kveval none.gguf --text a.txt -m sink --task text,json --chat --generate 9", "none.gguf"),
+    ("kveval none.gguf --text 'a\nb.txt' -m sink", "file a\\x0ab.txt has a control character"),
+    ("kveval none.gguf --transcripts 'a\tb.jsonl' -m sink", "file a\\x09b.jsonl has a control character"),
     ("kveval none.gguf --text a.txt -m sink --isa sse", "'sse' is not one of scalar, avx2, avx512"),
     *((f"kveval none.gguf --text a.txt -m sink --context {lengths}", f"--context: {says}") for lengths, says in (
         ("0", "'0' is not a whole number of at least 2"), ("64,x", "'x' is not a whole number"),

@@ -46,6 +46,7 @@ WORDS = (
     ("kvbench replay t.h5 -m sink --press SnapKVPress", "Write --method; presses of kvpress run in Python"),
     ("kvbench replay t.h5 -m sink --window-size 4", "Did you mean '--window'?"),
     ("kvbench replay t.h5 -m sink --metric recall", "It is a flag of kvbench compare"),
+    ("kveval none.gguf --registered c.toml", "Write kvbench eval --registered"),
     ("kvbench methods --list", "Write kvbench methods alone"),
     ("kvbench methods --kind eviction", "kvbench methods evict"),
     ("kvbench replay t.h5 -m eviction+q8_0", "'eviction'. It stands for several methods; name one of them."),

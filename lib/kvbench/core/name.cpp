@@ -15,10 +15,10 @@ namespace kvbench {
 void check_name(std::string_view name, const std::string& where) {
   for (std::size_t i = 0; i < name.size();) {
     const std::size_t length = utf8_character(name.substr(i));
-    if (length == 0) throw Error("{} is not UTF-8 text (byte {}); choose a name in UTF-8.", where, i);
+    if (length == 0) throw Error("{} is not UTF-8 text (byte {}); choose a name in UTF-8.", printable(where), i);
     if (is_control(name.substr(i, length))) {
-      throw Error("{} has a control character (byte {} is 0x{:02x}); choose a name without control characters.", where,
-                  i + length - 1, static_cast<unsigned char>(name[i + length - 1]));
+      throw Error("{} has a control character (byte {} is 0x{:02x}); choose a name without control characters.",
+                  printable(where), i + length - 1, static_cast<unsigned char>(name[i + length - 1]));
     }
     i += length;
   }

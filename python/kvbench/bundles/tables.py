@@ -272,8 +272,8 @@ def _check_row(row: Row, where: str) -> None:
         require(len(text) <= MOST_TEXT, f"{where}, column {ascii(column)[:60]}", f"has more than {MOST_TEXT} "
                 "characters.")
         found = CONTROL.search(column) or CONTROL.search(text)
-        require(found is None, f"{where}, column {ascii(column)[:60]}", "has a control character, which no bundle "
-                "has; give the file that it names another name, and measure again.")
+        require(found is None, f"{where}, column {ascii(column)[:60]}", "has a control character, which no table of "
+                "kvbench has.")
         if column in VALUES:
             require(re.fullmatch(VALUES[column], text, re.ASCII) is not None, f"{where}, column {column}",
                     f"is {ascii(text)[:60]}, which kvbench does not write there.")

@@ -195,7 +195,7 @@ TEST_CASE("a row says which engine runs it, with its settings") {
   CHECK(where("snapkv@kvpress", {}) == "kvpress SnapKVPress(compression_ratio=R)");
   CHECK(where("q8_0", {{"hadamard", "true"}, {"queries", "q8_0"}}) ==
         "llama.cpp --cache-type-k q8_0 --cache-type-v q8_0 -fa on (on processors)");
-  // kvpress keeps int(n (1 - ratio)): 1024 (1 - 0.5225) is 488.96, and 1000 (1 - 0.9) 99.99 in fp64.
+  // kvpress keeps int(n (1 - ratio)): of 0.5225 488 tokens, and of 0.9 99.
   for (const auto& [kept, tokens, ratio] : {std::tuple(64, 256, "0.75"),
                                             {489, 1024, "0.522"},
                                             {1000, 1024, "0.023"},

@@ -106,7 +106,13 @@ TEST_CASE("the interval of one text depends on how many probes there are, and of
   // Layers nearly alike and probes not: no width. Layers 1 and 9 of mean 5 and standard error 4: exp(12.706 * 4 / 5).
   same({1, 1}, width({.scored = 1, .layers = 2, .seeds = 1, .probes = 3, .sums = {1, 3, 2, 1, 3, 2 + 1e-9}}, true));
   const double factor = std::exp(12.7062 * 0.8);
-  same({1 / factor, factor}, width({.scored = 1, .layers = 2, .seeds = 1, .probes = 2, .sums = {1, 1, 3, 3}}, true));
+  const ProbeSums two_layers{.scored = 1, .layers = 2, .seeds = 1, .probes = 3, .sums = {1, 1, 1, 3, 3, 3}};
+  same({1 / factor, factor}, width(two_layers, true));  // one degree of freedom, not two
+  // Another text has the layers the other way round: their sums are alike.
+  const std::array<ProbeSums, 2> unlike = {
+      two_layers, {.scored = 1, .layers = 2, .seeds = 1, .probes = 3, .sums = {3, 3, 3, 1, 1, 1}}};
+  const PredictedKl both = predict_kl(unlike, {.extrapolates = true, .scale = 1});
+  CHECK(both.interval.hi == doctest::Approx(both.mean));
   same({1 / factor, factor},
        width({.scored = 1, .layers = 2, .seeds = 2, .probes = 2, .sums = {1, 1, 1, 1, 3, 3, 3, 3}}, true));
 }

@@ -9,6 +9,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/report/document/writers.hpp>
+#include <kvbench/report/read/labels.hpp>
 #include <kvbench/report/read/table_kind.hpp>
 #include <kvbench/report/replay/figures.hpp>
 #include <kvbench/report/replay/sections.hpp>
@@ -224,6 +225,22 @@ TEST_CASE("tests against the best row of a file count where it is the best of al
   CHECK(report_of(tables).answers.at(0).sentences.at(0) ==
         "At 25 % of the tokens, this trace cannot tell which method has the lowest error: sink (0.5), h2o (0.6).");
   CHECK(report_of(tables).answers.at(0).sentences.at(1).ends_with("or are a part of a plan: cam (0.7), mesh (0.8)."));
+}
+
+TEST_CASE("ratios to a best row that is not shown are not those to the best of the rows that are") {
+  std::string csv = replay_header;
+  csv.insert(csv.find('\n'), ",ratio_best");
+  for (const auto& [method, error, ratio] : {std::tuple("h2o", "0.1", 1), {"sink", "0.2", 2}, {"cam", "0.6", 6}}) {
+    csv += text({.method = method, .error = fmt::format("{},,", error), .best = "h2o", .tied = ratio == 6 ? "0" : "1"});
+    csv.insert(csv.size() - 1, fmt::format(",{}", ratio));
+  }
+  std::vector<CsvTable> tables = {parse_csv(csv, "r.csv")};
+  keep_methods(tables, {"sink", "cam"});
+  const Document document = report_of(tables);
+  CHECK(document.answers.at(0).sentences.at(0) ==
+        "At 25 % of the tokens, sink has the lowest error of the 2 methods run (0.2); the next is cam with 3 times the "
+        "error.");
+  CHECK(contains(html(document), "not tested, 3"));
 }
 
 TEST_CASE("invalid budgets and numbers are refused") {

@@ -30,8 +30,13 @@ std::string figure_text(const RankingFigure& figure, const replay::Record& r) {
 void rank_by(replay::Record& r, replay::FigureNumber figure) {
   if (&r.figure() == &figure_of(figure)) return;
   r.ranked_by = figure;
+  r.geomean = NAN;
+  forget_test(r);
+}
+
+void forget_test(replay::Record& r) {
   r.best.clear(), r.tested_over.clear(), r.tied.reset();
-  r.diff_best = r.geomean = r.ratio_best = NAN;
+  r.diff_best = r.ratio_best = NAN;
   r.diff_best_interval = r.ratio_best_interval = {NAN, NAN};
 }
 

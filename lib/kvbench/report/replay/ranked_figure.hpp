@@ -23,4 +23,7 @@ std::string figure_text(const replay::RankingFigure& figure, const replay::Recor
 /// Makes `figure` the one that ranks the row. What another figure decided is no longer said of it.
 void rank_by(replay::Record& r, replay::FigureNumber figure);
 
+/// Takes away what a row says of the test against a best row that is not that of the report.
+void forget_test(replay::Record& r);
+
 }  // namespace kvbench::report

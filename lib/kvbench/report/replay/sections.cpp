@@ -97,7 +97,7 @@ void keep_valid_tests(std::vector<ReplayRow>& rows) {
   for (ReplayRow& r : rows) {
     const ReplayRow* first = best[r.budget];
     const bool same = first != nullptr && r.best == first->label && (!first->of_file || first->table == r.table);
-    if (!same) r.tied.reset(), r.best.clear();
+    if (!same) forget_test(r);
   }
 }
 
