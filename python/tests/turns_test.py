@@ -119,6 +119,9 @@ class Turns(PackageTest):
             self.check(self.by_turn(SNAPKV, "50%", compress), kl)
         wanted = self.in_spy(lambda: self.in_turns(False, [20, 28, 36, 44, 52]))
         self.check(self.by_turn(SNAPKV, "50%", 8), wanted)
+        row = self.rows(SNAPKV, "50%", "turn")[0]  # 22 of 44 tokens, and the 12 behind them; 128 bytes each
+        self.assertEqual([row[name] for name in ("budget_tokens", "kept_tokens", "total_bytes", "full_bytes")],
+                         [22, 22 + 13 / 2, 34 * 128, 56 * 128])
         once = self.by_turn(SNAPKV, "50%", "once")
         self.check(once, self.in_spy(lambda: self.in_turns(False, [20])))
 
@@ -158,19 +161,16 @@ class Turns(PackageTest):
     def test_refusals(self):
         talk, text = self.talk, {"role": "user", "content": "a"}
         for words, talks, options in (
-                ("compress 'often'", [talk], {"compress": "often"}), ("question is 'no'", [talk], {"question": "no"}),
-                ("of other documents", [talk], {"context": 512}), ("conversations:1: 1 turns", [talk[:2]], {}),
-                ("no such file", "none", {}), ("give tokenizer=", [[text, *talk[1:]]], {}),
+                ("question is 'no'", [talk], {"question": "no"}), ("of other documents", [talk], {"context": 512}),
+                ("conversations:1: 1 turns", [talk[:2]], {}), ("give tokenizer=", [[text, *talk[1:]]], {}),
                 (r"\[97\] is no", [[{**text, "content": [97]}, *talk[1:]]], {}),
                 ("a file of conversations", [[object()]], {}),
                 ("trained on 512", [[*talk, {**text, "content": [1] * 500}, talk[1]]], {})):
             with self.assertRaisesRegex(kvbench.Error, words):
-                self.rows("h2o", "50%", **{"compress": "turn", "talks": talks, **options})
+                self.rows("h2o", "50%", "turn", talks, **options)
 
     def test_a_file_of_texts(self):
-        words = [chr(97 + i) for i in range(26)]
-        talk = [{"role": role, "content": " ".join(words[i:i + 8])} for i, role in enumerate(["user", "assistant"] * 3)]
+        talk = [{"role": role, "content": "a b c d e f g"} for role in ["user", "assistant"] * 3]
         path = self.write(json.dumps({"messages": talk}) + "\n" + json.dumps(talk), "talks.jsonl")
-        rows = self.rows("h2o", "50%", "turn", path, tokenizer=hf_models.small_tokenizer(words))
-        self.assertEqual({(row["text"], row["document"]) for row in rows},
-                         {("talks.jsonl", name) for name in ("all", "transcript-0", "transcript-1")})
+        rows = self.rows("h2o", "50%", "turn", path, tokenizer=hf_models.small_tokenizer("abcdefg"))
+        self.assertEqual({row["document"] for row in rows}, {"all", "transcript-0", "transcript-1"})
