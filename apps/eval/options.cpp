@@ -11,6 +11,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/name.hpp>
 #include <kvbench/core/version.hpp>
+#include <kvbench/loop/conversation.hpp>
 
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/method_slips.hpp>
@@ -229,11 +230,8 @@ void check_conversation(const Options& o) {
     throw Error(
         "--transcripts: tokens that the harness keeps would be compressed at the next turn; leave --protect and "
         "--dense-layers out");
-  if (std::ranges::none_of(o.configurations, limits_conversations))
-    throw Error(
-        "--budget {}: tokens that follow a compression count in a cost, so that a conversation has no limit of it; "
-        "give a share of the tokens that were seen, such as --budget 25%, or a number of tokens",
-        o.configurations.front().budget);
+  if (std::ranges::none_of(o.configurations, loop::limits_conversations))
+    throw Error("--budget {}: {}", o.configurations.front().budget, loop::no_limit);
 }
 
 /// Rows have the names of these files.

@@ -55,12 +55,6 @@ struct Options {
   }
 };
 
-/// Whether the budget says what the cache of a conversation holds after a compression: limits of a cost and bytes count
-/// tokens that follow, but for formats, which hold all tokens.
-inline bool limits_conversations(const loop::LoopConfiguration& one) {
-  return one.method.info->kind == methods::Kind::quantisation || !(one.budget.cost() || one.budget.is_bytes());
-}
-
 struct ParsedOptions {
   std::optional<Options> options;  ///< absent after --help, --version, --list-tasks or bad usage: exit with exit_code
   int exit_code = 0;

@@ -4,25 +4,12 @@
 
 #include <algorithm>
 
+#include <kvbench/loop/conversation.hpp>
 #include <kvbench/replay/run/devices.hpp>
 
 #include <apps/common/stop_signals.hpp>
 
 namespace kvbench::kveval {
-namespace {
-
-/// The budget of a compression after `seen` tokens, of which a cache holds `held`: a share is one of those seen.
-Budget budget_of(const loop::LoopConfiguration& configuration, Index seen, Index held) {
-  if (configuration.method.info->kind == methods::Kind::quantisation) return configuration.budget;
-  return Budget::tokens(std::min(held, configuration.budget.resolve(seen, 1)));
-}
-
-/// Whether a method drops tokens while a model decodes, without being asked to.
-bool drops_decoded(const methods::MethodInfo& method) {
-  return method.kind == methods::Kind::eviction && (method.streaming || method.observes);
-}
-
-}  // namespace
 
 // Bytes are a share of those of all tokens of the conversation, of which a cache was given some.
 loop::LayerAnswer DocumentRun::answer_held(std::size_t layer, const llama::LayerCapture& captured, Part& part) {
@@ -31,10 +18,7 @@ loop::LayerAnswer DocumentRun::answer_held(std::size_t layer, const llama::Layer
       layer,
       {arrays.keys, arrays.values, arrays.queries, {}, arrays.column_sums, projection_of(machine_, captured.layer)});
   if (answer.status != replay::Status::ok) {
-    // The model's RoPE is not told to methods here, whose reasons speak of other models.
-    if (answer.reason.find("RoPE") != std::string::npos)
-      answer.reason =
-          "it computes with the positions of tokens, and of a cache that is compressed again only their order is known";
+    answer.reason = loop::reason_in_conversation(std::move(answer.reason));
     return answer;
   }
   const bool last = part.begin + part.count == begin_ + count_;
@@ -84,19 +68,16 @@ void DocumentRun::read_exactly(const Pass& pass, Index end) {
 }
 
 void DocumentRun::run_conversation(Pass& pass, const loop::LoopConfiguration& configuration) {
-  if (!limits_conversations(configuration))
-    throw Ended{replay::Status::infeasible,
-                "tokens that follow a compression count in a cost, so that a conversation has no limit of it; give a "
-                "share of the tokens that were seen, such as 25%, or a number of tokens"};
+  if (!loop::limits_conversations(configuration)) throw Ended{replay::Status::infeasible, std::string(loop::no_limit)};
   const methods::MethodInfo& method = *configuration.method.info;
   // What observes attention while tokens are decoded begins with that of the context.
   const bool sums = method.observes || std::ranges::count(method.needs, methods::Part::column_sums) > 0;
   const std::vector<Index>& points = document_.compressed_at;
   replay::ReplayRequest request = machine_.options.request;
   const bool again = machine_.options.compressions.again();
-  if (again && drops_decoded(method)) {
+  if (again && loop::drops_decoded(method)) {
     request.decoded = replay::Decoded::keep;
-    pass.note = "it drops tokens at compressions alone; bytes and kept tokens are those of the last one";
+    pass.note = loop::drops_at_compressions;
   }
   machine_.context.remove_from(first_);
   machine_.injector.capture().restore(full_layers_);
@@ -118,9 +99,7 @@ void DocumentRun::run_conversation(Pass& pass, const loop::LoopConfiguration& co
               &held,
               observed,
               request.decoded == replay::Decoded::keep};
-    loop::LoopConfiguration at = configuration;
-    at.budget = budget_of(configuration, points[k], held.size());
-    part.loop.start(at);
+    part.loop.start(loop::compression_of(configuration, points[k], held.size()));
     for (Index next = 0; next < count;) {
       const Index step = machine_.options.one_at_a_time ? 1 : std::min<Index>(count - next, llama::Context::batch);
       pass_tokens(pass, part, points[k] + next, step);

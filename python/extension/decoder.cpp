@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <python/extension/bindings.hpp>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,7 +11,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <kvbench/loop/conversation.hpp>
 #include <kvbench/loop/decoder.hpp>
+#include <kvbench/loop/layer_loop.hpp>
 #include <kvbench/replay/plan/fields.hpp>
 
 #include <python/extension/choice.hpp>
@@ -71,6 +74,17 @@ nb::object outputs_of(std::vector<float> values, Index heads, Index dv) {
       owner->data(), {static_cast<std::size_t>(heads), rows, static_cast<std::size_t>(dv)}, keeper));
 }
 
+nb::dict dict_of(const replay::Bytes& bytes) {
+  nb::dict out;
+  out["kv"] = bytes.kv;
+  out["meta"] = bytes.meta;
+  out["fast"] = bytes.fast;
+  out["slow"] = bytes.slow;
+  out["read"] = bytes.read;
+  out["full"] = bytes.full;
+  return out;
+}
+
 class Decoder {
  public:
   Decoder(const nb::object& document, const Choice& choice, const std::string& budget, std::uint32_t seed, int threads,
@@ -105,18 +119,10 @@ class Decoder {
     return {tokens.budget, tokens.kept};
   }
   nb::dict bytes() const {
-    const replay::Bytes bytes = [&] {
+    return dict_of([&] {
       const nb::gil_scoped_release release;
       return decoder_.bytes();
-    }();
-    nb::dict out;
-    out["kv"] = bytes.kv;
-    out["meta"] = bytes.meta;
-    out["fast"] = bytes.fast;
-    out["slow"] = bytes.slow;
-    out["read"] = bytes.read;
-    out["full"] = bytes.full;
-    return out;
+    }());
   }
 
  private:
@@ -135,9 +141,68 @@ class Decoder {
   loop::Decoder decoder_;
 };
 
+/// What answers the tokens of one layer of a conversation between two compressions.
+class Turn {
+ public:
+  /// `document`: its context are the tokens that the cache holds, of `seen`. `again`: it is compressed again.
+  Turn(const nb::object& document, const Choice& choice, const std::string& budget, std::uint32_t seed, int threads,
+       Index seen, bool again)
+      : info_(document_of(document)), seen_(seen), choice_(choice) {
+    const loop::LoopConfiguration given{choice.method, Budget::parse(budget), seed};
+    if (!loop::limits_conversations(given)) return;
+    replay::ReplayRequest request;
+    if (again && loop::drops_decoded(*choice.method.info)) {
+      request.decoded = replay::Decoded::keep;
+      note = loop::drops_at_compressions;
+    }
+    keeps_ = request.decoded == replay::Decoded::keep;
+    loop_.emplace(info_, request, replay::RunOptions{.threads = threads});
+    loop_->start(loop::compression_of(given, seen, info_.prompts.front().prompt_tokens));
+  }
+
+  /// Status and reason; the outputs [query_heads, known, dv]; by kv head the tokens that are held, numbered as in the
+  /// arrays, and why these cannot be compressed again; the bytes of all kv heads; their mean budget in tokens, and mean
+  /// number of entries that answer.
+  nb::tuple answer(std::size_t layer, const Array<float>& keys, const Array<float>& values, const Array<float>& queries,
+                   const Array<double>& column_sums) {
+    loop::LayerAnswer answer = [&]() -> loop::LayerAnswer {
+      if (!loop_) return {.status = replay::Status::infeasible, .reason = std::string(loop::no_limit)};
+      const nb::gil_scoped_release release;
+      return loop_->answer(layer, {span_of(keys), span_of(values), span_of(queries), {}, span_of(column_sums)});
+    }();
+    const trace::PromptInfo& prompt = info_.prompts.front();
+    const Index appended = keeps_ ? 0 : prompt.num_tokens - prompt.prompt_tokens;
+    replay::Bytes bytes;
+    double budget = 0, kept = 0, heads = static_cast<double>(info_.num_kv_heads);
+    for (replay::ConfigurationResult& head : answer.heads) {  // full: of all tokens that were seen
+      head.bytes.full *= static_cast<double>(seen_ + appended) / static_cast<double>(prompt.prompt_tokens + appended);
+      bytes += head.bytes, budget += static_cast<double>(head.budget_tokens), kept += head.kept_tokens;
+    }
+    return nb::make_tuple(std::string(name_of(answer.status)), loop::reason_in_conversation(std::move(answer.reason)),
+                          outputs_of(std::move(answer.outputs), info_.num_query_heads, info_.value_dim), answer.held,
+                          answer.no_tokens, dict_of(bytes), budget / heads, kept / heads);
+  }
+
+  std::string note;  ///< of the row
+
+ private:
+  trace::TraceInfo info_;
+  Index seen_;
+  bool keeps_ = false;  ///< the harness keeps the tokens behind the context, which are in no byte
+  Choice choice_;
+  std::optional<loop::LayerLoop> loop_;  ///< nothing: the budget says nothing of a conversation
+};
+
 }  // namespace
 
 void add_decoder(nb::module_& module) {
+  nb::class_<Turn>(module, "Turn")
+      .def(nb::init<const nb::object&, const Choice&, const std::string&, std::uint32_t, int, Index, bool>(),
+           nb::arg("document"), nb::arg("choice"), nb::arg("budget"), nb::arg("seed"), nb::arg("threads"),
+           nb::arg("seen"), nb::arg("again"))
+      .def("answer", &Turn::answer, nb::arg("layer"), nb::arg("keys"), nb::arg("values"), nb::arg("queries"),
+           nb::arg("column_sums"))
+      .def_ro("note", &Turn::note);
   nb::class_<Decoder>(module, "Decoder")
       .def(nb::init<const nb::object&, const Choice&, const std::string&, std::uint32_t, int, const std::string&>(),
            nb::arg("document"), nb::arg("choice"), nb::arg("budget"), nb::arg("seed"), nb::arg("threads"),

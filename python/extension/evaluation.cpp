@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <python/extension/bindings.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -9,12 +10,15 @@
 #include <vector>
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <kvbench/config/method_flags.hpp>
 #include <kvbench/eval/eval_record.hpp>
+#include <kvbench/eval/transcripts.hpp>
 #include <kvbench/replay/plan/fields.hpp>
 #include <kvbench/replay/run/devices.hpp>
 #include <kvbench/report/columns/tables.hpp>
@@ -96,6 +100,23 @@ class Evaluation {
     return eval::short_context(added.document, std::max<Index>(2, std::ssize(added.document.context) / 10));
   }
 
+  /// add_document() of a conversation, whose rule `compress` is Compressions::parse()'s. Its tokens behind `before`:
+  /// what was said and what was answered, by turn. Returns the tokens of the context, those that are scored, and how
+  /// many tokens are before each compression.
+  std::tuple<std::vector<int>, std::vector<int>, std::vector<Index>> add_transcript(
+      const std::string& name, const std::vector<int>& before, const std::vector<std::vector<int>>& asked,
+      const std::vector<std::vector<int>>& answers, const std::string& compress, bool question_inside) {
+    std::vector<eval::TurnTokens> turns;
+    for (std::size_t turn = 0; turn < asked.size(); ++turn) turns.push_back({asked.at(turn), answers.at(turn)});
+    const auto rule = eval::Compressions::parse(compress);
+    eval::EvalDocument& added = results_.documents.emplace_back();
+    added.document = transcript_document(name, before, turns, rule, question_inside);
+    results_.settings.protocol = rule.text(), results_.question_inside = question_inside;
+    const auto& [context, scored] = std::tie(added.document.context, added.document.scored);
+    results_.context_tokens = std::max(results_.context_tokens, std::ssize(context) + std::ssize(scored));
+    return {context, scored, added.document.compressed_at};
+  }
+
   void add_short_scores(const Logits& logits) {
     eval::EvalDocument& document = results_.documents.back();
     check_rows(logits);
@@ -153,6 +174,23 @@ class Evaluation {
   eval::EvalResults results_;
 };
 
+using Contents = std::pair<std::string, std::vector<int>>;  ///< a text, or ids
+
+/// By conversation and turn: the contents of what is said, and of the answer.
+std::vector<std::vector<std::pair<std::vector<Contents>, Contents>>> transcripts(const std::string& text,
+                                                                                 const std::string& path) {
+  std::vector<std::vector<std::pair<std::vector<Contents>, Contents>>> out;
+  for (const eval::Transcript& transcript : eval::read_transcripts(text, path)) {
+    out.emplace_back();
+    for (const eval::Turn& turn : transcript) {
+      auto& [asked, answer] = out.back().emplace_back();
+      for (const eval::Content& content : turn.asked) asked.emplace_back(content.text, content.ids);
+      answer = {turn.answer.text, turn.answer.ids};
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 void add_evaluation(nb::module_& module) {
@@ -163,6 +201,7 @@ void add_evaluation(nb::module_& module) {
     return format;
   });
   module.def("divergences", &divergences, nb::arg("full"), nb::arg("compressed"));
+  module.def("transcripts", &transcripts, nb::arg("text"), nb::arg("path"));
   module.def("judged", &judged, nb::arg("line"), nb::arg("ended"));
   module.attr("ends_at_once") = nb::cast(std::string(eval::ends_at_once));
   nb::class_<eval::Generation>(module, "Generation")
@@ -196,6 +235,7 @@ void add_evaluation(nb::module_& module) {
            nb::arg("task"))
       .def("add_configuration", &Evaluation::add_configuration)
       .def("add_document", &Evaluation::add_document)
+      .def("add_transcript", &Evaluation::add_transcript)
       .def("add_short_scores", &Evaluation::add_short_scores)
       .def("add_pass", &Evaluation::add_pass)
       .def("add_end", &Evaluation::add_end)

@@ -22,6 +22,10 @@ class Settings(ChooseTest):
     def test_a_model_of_the_hub_without_the_program(self):
         self.assertIn("installed without its program", self.choose(Programs(), "--model", "hub/name", code=2))
 
+    def test_a_name_that_a_trace_cannot_hold(self):
+        said = self.choose(Programs(), "--model", self.write("x", "m\nodel.gguf"), code=2)
+        self.assertIn("--model: has a control character", said)
+
     def test_the_model_without_its_flag(self):
         for words in ("m.gguf --text a b -o x", "--text a -o x m.gguf", "-q --text=a m.gguf -ox",
                       "-o x m.gguf --text a"):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench.evaluate() against kveval: the same methods inside the same real model, in transformers and llama.cpp."""
+import json
 import os
 import subprocess
 import sys
@@ -66,6 +67,26 @@ class Divergence(PackageTest):
                     self.assertLess(abs(row["kl_mean"] - other["kl_mean"]),
                                     (0.4 if "q" in row["method"] else 0.01) * other["kl_mean"])
                     for name in ("total_bytes", "full_bytes") if "q" in row["method"] else ():
+                        self.assertAlmostEqual(row[name], other[name], delta=1e-6, msg=name)
+
+    def test_conversations_are_those_of_kveval(self):
+        """Four turns, whose rows are over all, by turn and by conversation."""
+        ids, model = self.ids(), kvbench.load_model(str(MODEL))
+        talk = [{"role": role, "content": ids[at:at + 38]}
+                for at, role in zip(range(0, CONTEXT + SCORED, 38), ["user", "assistant"] * 4)]
+        path = self.write(json.dumps(talk), "talks.jsonl")
+        for rule, methods, budget in (("turn", "h2o,snapkv[window=8]", "40%"), ("anew", "snapkv[window=8]", "40%"),
+                                      ("turn", "q8_0", "100%mem")):
+            rows = kvbench.evaluate(model, path, methods, budget, compress=rule, rope_layout="interleaved")
+            subprocess.run([KVEVAL, str(MODEL), "--transcripts", path, "--compress", rule, "-m", methods, "-b", budget,
+                            "--per-document", "-q", "-o", self.path("rows.csv")], check=True)
+            for row, other in zip(rows, kvbench.load_csv(self.path("rows.csv")), strict=True):
+                with self.subTest(row["method"], rule=rule, turn=row["turn"]):
+                    for name in (*SAME, "method", "document", "turn", "question", "text", "context_tokens", "reason"):
+                        self.assertEqual(row[name], other[name], name)
+                    self.assertLess(abs(row["kl_mean"] - other["kl_mean"]),
+                                    (0.4 if "q" in row["method"] else 1e-3) * other["kl_mean"])
+                    for name in ("kept_tokens", "total_bytes", "full_bytes"):
                         self.assertAlmostEqual(row[name], other[name], delta=1e-6, msg=name)
 
     def test_free_answers_are_those_of_kveval(self):

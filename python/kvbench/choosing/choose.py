@@ -225,7 +225,9 @@ def race(work: Work, budget: str, names: list[str], documents: list[str], deadli
 
 def divide(work: Work, budget: str, trace: str) -> Plan | None:
     """The Plan. There is none if nothing of the menu that can be predicted fits this size."""
-    question, plan = work.question, work.own("plan.toml")
+    question, plan, none = work.question, work.own("plan.toml"), work.in_answer("no-plan.json")
+    if os.path.exists(work.path(none)):
+        return None
     if not os.path.exists(plan):
         work.say(f"dividing the memory among the {question.by}s")
     menu = ["--for", question.runs_in] if question.runs_in else ["--menu", question.menu, "--by", question.by]
@@ -234,5 +236,6 @@ def divide(work: Work, budget: str, trace: str) -> Plan | None:
                  *work.threads())
     except NothingFits as why:
         work.say(f"there is no plan: {why}")
+        work.write(none, json.dumps(str(why)) + "\n")
         return None
     return Plan(plan)

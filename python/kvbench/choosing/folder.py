@@ -7,7 +7,8 @@ a folder `answer-...` for each question that was asked of them.
     probes.h5, sketches.h5  the trace
     measured/T-I.K.csv      tables of kveval, each of one document
     plans/plan-DIGEST.toml  plans that were measured
-    answer-NAME/            of one question: question.json, predicted.csv, plan.toml, cache.json, raced.json, answer.md
+    answer-NAME/            of one question: question.json, predicted.csv, plan.toml (no-plan.json: why there is none),
+                            cache.json, raced.json, answer.md
 
 Names in these files are relative, so that the folder can be moved."""
 
@@ -66,10 +67,11 @@ def plain_path(folder: str) -> str:
     """This folder as lists of methods can name it. Commas and brackets have a meaning there. Raises Error if it
     cannot be named."""
     for path in (os.path.abspath(folder), os.path.relpath(folder)):
-        if not re.search(r"[,\[\x00-\x1f\x7f]", path):
+        if not re.search(r"[,\[\x00-\x1f\x7f\ud800-\udfff]", path):
             return path
-    raise Error(f"-o {folder}: plans in this folder are named in lists of methods, and a comma, '[' or a line end in "
-                "its name cannot be written there; give a folder without them, or change into the folder above it.")
+    raise Error(f"-o {folder}: plans in this folder are named in lists of methods, and a comma, '[', a line end or "
+                "what is not UTF-8 in its name cannot be written there; give a folder without them, or change into the "
+                "folder above it.")
 
 
 class LoadedModel:

@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args, get_origin
 from .._error import Error, check_regular, known_names, require
 from .._kinds import of_kind
 from ..files.access import sha256_of_file
+from ..files.schema import check_name
 from ..program.commands import _core
 from ..program.progress import tell
 from .folder import parts_of, plain_path
@@ -264,6 +265,7 @@ def check_files(settings: ChooseSettings, gguf: bool) -> None:
     texts: Any = settings.text
     for path in [*[settings.model][:gguf], *texts]:
         check_regular(path)
+    check_name(os.path.basename(os.path.normpath(settings.model)), "--model")  # by which a trace knows it
     parts_of(str(settings.model))
     plain_path(str(settings.output))
     if len(set(map(sha256_of_file, texts))) < len(texts):

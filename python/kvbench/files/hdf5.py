@@ -189,7 +189,8 @@ def check_schema(file: Any, path: str, name: str, supported: str) -> None:
             f"this HDF5 file has no root attribute '{name}', so it is not a file of this kind.")
     version = attribute(file, path, name, str)
     major = version.partition(".")[0]
-    require(major.isdigit(), path, f"attribute '{name}' is '{version[:100]}'; expected a version such as '{supported}'.")
+    require(major.isdigit(), path,
+            f"attribute '{name}' is '{version[:100]}'; expected a version such as '{supported}'.")
     require(major == supported.partition(".")[0], path,
             f"its schema is {name} {version}, and this package reads {supported}; install a newer package, or write "
             "the file again.")

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from .._error import Error, NoCache, first_line, require
+from .._error import Error, NoCache, check_text, first_line, require
 from .._kinds import checked, is_list, of_kind
 from ..program.commands import _core, only_choice
 from .attention import Interface
@@ -63,6 +63,7 @@ class Compression:
         self._config = model.config.get_text_config()
         self._name = type(model).__name__
         self.budget, self._seed, self.context, self._threads = str(budget), seed, context, threads
+        check_text(self.budget, "compressed(): argument 'budget'")
         self.decode, self.inject_scale = decode, inject_scale
         self._protocol, self.streams = protocol, protocol == "stream"
         self.decoded = 0  # tokens that compressed caches have answered, in all sequences
@@ -153,16 +154,21 @@ class Compression:
                     sums[name] += value
         return sums
 
-    def compressed_by(self, number, sequence, call, arrays, context, known, observed):
-        """A decoder that has compressed the context of a layer of a sequence, and the index of this layer in it."""
-        rotation, index = self._found.layers[number].rotation, self._numbers.index(number)
-        document = Document(
+    def document(self, number, call, context, known, observed, positions=True):
+        """What the core must know to compress a context of a layer. `positions`: methods are told RoPE."""
+        rotation = self._found.layers[number].rotation
+        return Document(
             model="",  # transformers forgets which file a model came from
             num_layers=self._config.num_hidden_layers, cache_layers=self._found.caches,
             num_query_heads=len(call.query), num_kv_heads=len(call.key), head_dim=call.key.shape[2],
             value_dim=call.value.shape[2], rope_type=rotation.type,
             rope_layout=self._layouts[number] or rotation.layout, context=context, known=known, observed=observed,
-            layers=[LayerFacts(other, call.scale, rotation.theta, self.window(other)) for other in self._numbers])
+            layers=[LayerFacts(other, call.scale, rotation.theta if positions else 0.0, self.window(other))
+                    for other in self._numbers])
+
+    def compressed_by(self, number, sequence, call, arrays, context, known, observed):
+        """A decoder that has compressed the context of a layer of a sequence, and the index of this layer in it."""
+        index, document = self._numbers.index(number), self.document(number, call, context, known, observed)
         if self.budget.isdigit() and int(self.budget) > context:
             status, reason = "infeasible", f"the budget of {self.budget} tokens is larger than the context of {context}"
         else:

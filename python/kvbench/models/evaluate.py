@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench.evaluate(): what methods do to the output of a model of transformers, as the rows of `kvbench eval`."""
 
+import contextlib
 import hashlib
+import json as json_text
 import os
 import tempfile
 import time
@@ -10,8 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from .._error import Error, NoCache, check_text, require
+from .._error import Error, NoCache, check_text, first_line, require
 from .._kinds import FilePath, checked, is_list, of_kind
+from ..files.access import read_text
 from ..program.commands import _core, check_table, named
 from ..results.rows import Rows, load_csv
 from .attention import alone_with
@@ -20,6 +23,7 @@ from .loading import TYPES, token_ids
 from .measure import gradients
 from .passes import NO_MEMORY, Passes, judged
 from .scored import described, is_scored
+from .turns import Conversation
 
 BYTES = ("kv", "meta", "fast", "slow", "read", "full")
 MOST_SEEDS = 100000  # as in replays
@@ -28,6 +32,8 @@ MOST_SEEDS = 100000  # as in replays
 def listed(given, field):
     """The items of lists of texts with commas, as the program takes them; what is no text stays as it is."""
     items = given if isinstance(given, (list, tuple)) else [given]
+    for item in items:
+        check_text(item if isinstance(item, str) else "", f"evaluate(): argument '{field}'")
     return [part for item in items
             for part in (_core().split_items(item, field) if isinstance(item, str) else [item])]
 
@@ -82,7 +88,7 @@ class Evaluation:
 
     def __init__(self, model, methods, budgets, output, *, context, score, seeds=1, name=None, sha256=None, text="",
                  rope_layout=None, threads=0, protocol="decode", generate=0, temperature=0.0, sample_seed=0,
-                 json=None):
+                 json=None, compress="", question_inside=False):
         where = "evaluate()"
         require(generate or json is None, where, "free answers are judged as JSON; give generate=, the most tokens of "
                 "an answer.")
@@ -111,6 +117,7 @@ class Evaluation:
                                          self._generation, "text" if json is None else "json")
         seeds, budgets = seeds_of(seeds), [str(item) for item in listed(budgets, "budgets")]
         require(budgets, where, "there are no budgets.")
+        self._compress, self._inside = compress, question_inside
         self._configurations = []  # method, budget and seed as compressed() takes them, and why it does not
         for method, label, params, seeded in choices_of(methods):
             for budget in budgets:
@@ -125,7 +132,9 @@ class Evaluation:
         try:
             run = self._compression(*given)
             layout = run.rope_layout
-            if not run.layers:
+            if self._compress and run._scored:
+                why_not = "it asks the model about a context as one, and that of a conversation is read in parts"
+            elif not run.layers:
                 why_not = "every layer has a sliding window, where only methods that round run"
         except Error as refusal:
             why_not = str(refusal)
@@ -168,6 +177,29 @@ class Evaluation:
             else:
                 self._run(number, given, context, scored, full, begun)
 
+    def converse(self, name, before, turns):
+        """One conversation: what was said and what was answered, by turn, behind the tokens `before`."""
+        context, scored, points = self._table.add_transcript(name, before, *zip(*turns), self._compress, self._inside)
+        self.context, tokens = len(context), context + scored
+        require(len(tokens) <= self._longest, f"evaluate(): {name}", f"has {len(tokens)} tokens, and "
+                f"{type(self.model).__name__} was trained on {self._longest}; leave its last turns out.")
+        with gradients.off():
+            full, begun = self._passes.exact(context, scored)
+        for number, (given, why_not) in enumerate(self._configurations):
+            if why_not or not begun:
+                self._table.add_end(number, "skipped", why_not or "the code of this model does not continue from a "
+                                    "cache with the logits of one pass")
+            else:
+                with self._ends(number):
+                    self._talk(number, self._compression(*given), context + scored, points, begun, full)
+
+    def _talk(self, number, run, tokens, points, begun, full):
+        started, talk = time.monotonic(), Conversation(self._passes, self.model, run, self._compress)
+        logits = talk.logits(tokens, points, begun)
+        held = {part: sum(of[part] for of in talk.bytes.values()) for part in BYTES}
+        self._add_pass(number, talk.exact, talk.tokens, (talk.bytes, held), [talk.note] * bool(talk.note), full, logits,
+                       time.monotonic() - started)
+
     def _own_answer(self, name, context):
         """The answer of the full cache, and why nothing can be learned of it."""
         if len(context) < self.context:
@@ -188,36 +220,45 @@ class Evaluation:
     def finish(self, per_document, times=True):
         self._table.finish(per_document or len(self._lengths) > 1, times)
 
-    def _run(self, number, given, context, scored, full, begun):
-        started, answer = time.monotonic(), []
+    @contextlib.contextmanager
+    def _ends(self, number):
+        """Passes that end without scores get their status."""
         try:
-            run = self._compression(*given, len(scored))
-            logits = self._passes.compressed(run, context, scored, begun)
-            if self._most:
-                answer = self._passes.answer(self._compression(*given, len(scored)), context, scored[0], begun,
-                                             self._most, self._draw(context))
-            self._add_pass(number, run, full, logits, time.monotonic() - started, answer, self._judged(context, answer))
+            yield
         except NoCache as why:
             self._table.add_end(number, why.status, str(why))
         except (Error, *NO_MEMORY) as failure:
             self._table.add_end(number, "failed", str(failure) or "there is no memory for it")
 
-    def _add_pass(self, number, run, full, logits, seconds, answer, json):
-        exact = {layer: held.whole for layer, held in run.present.items() if held.whole}
-        reason = next(iter(exact.values()), "")
-        if len(exact) == len(run.layers):
+    def _run(self, number, given, context, scored, full, begun):
+        started, answer = time.monotonic(), []
+        with self._ends(number):
+            run = self._compression(*given, len(scored))
+            logits = self._passes.compressed(run, context, scored, begun)
+            if self._most:
+                answer = self._passes.answer(self._compression(*given, len(scored)), context, scored[0], begun,
+                                             self._most, self._draw(context))
+            exact = {layer: held.whole for layer, held in run.present.items() if held.whole}
+            tokens = {layer: held.decoder.tokens() for layer, held in run.present.items() if layer in run.layers}
+            notes = [f"answers reach beyond the {self._longest} tokens that the model was trained on"] \
+                if self._most and self.context + max(len(full), len(answer)) > self._longest else []
+            self._add_pass(number, exact, tokens, (run.layers, run.bytes), notes, full, logits,
+                           time.monotonic() - started, answer, self._judged(context, answer))
+
+    def _add_pass(self, number, exact, tokens, held, notes, full, logits, seconds, answer=(), json=""):
+        """`exact`: why layers stay so; `tokens`: of layers the budget and the entries that answer; `held`: the layers
+        whose bytes these are."""
+        reason, layers = next(iter(exact.values()), ""), [layer for layer in tokens if layer not in exact]
+        if not layers:
             self._table.add_end(number, "skipped", reason)
             return
-        layers = [layer for layer in run.layers if layer not in exact]
-        tokens = np.mean([run.present[layer].decoder.tokens() for layer in layers], axis=0)
         sizes = self._found.sizes(self.context + len(full))
-        rest = 2.0 * sum(size for layer, (_, size) in sizes.items() if layer not in run.layers)  # 16 bits, as in rows
-        held, heads = run.bytes, sum(heads for heads, _ in sizes.values())
-        parts = [(held[part] + (rest if part not in ("meta", "slow") else 0)) / heads for part in BYTES]
-        notes = [f"layer {', '.join(map(str, exact))} stays exact: {reason}"] if exact else []
-        if self._most and self.context + max(len(full), len(answer)) > self._longest:
-            notes.append(f"answers reach beyond the {self._longest} tokens that the model was trained on")
-        self._table.add_pass(number, full, logits, layers, *tokens, parts, "; ".join(notes), seconds, answer, json)
+        rest = 2.0 * sum(size for layer, (_, size) in sizes.items() if layer not in held[0])  # 16 bits, as in rows
+        heads = sum(heads for heads, _ in sizes.values())
+        parts = [(held[1][part] + (rest if part not in ("meta", "slow") else 0)) / heads for part in BYTES]
+        notes = [f"layer {', '.join(map(str, exact))} stays exact: {reason}"] * bool(exact) + notes
+        self._table.add_pass(number, full, logits, layers, *np.mean([tokens[layer] for layer in layers], axis=0), parts,
+                             "; ".join(notes), seconds, list(answer), json)
 
 
 def documents_of(documents, tokenizer, vocabulary):
@@ -250,12 +291,37 @@ def documents_of(documents, tokenizer, vocabulary):
         yield name, ids.flatten().tolist()
 
 
+def conversations_of(given, tokenizer, vocabulary):
+    """Of a file of conversations, or a list of them, as `kveval --transcripts` reads them: names, the ids before the
+    first turn, and by turn those of what is said and of the answer."""
+    is_file = isinstance(given, (str, os.PathLike))
+    path = os.fspath(given) if is_file else "conversations"
+    try:
+        text = read_text(path) if is_file else "\n".join(map(json_text.dumps, given))
+    except TypeError as failure:
+        raise Error(f"evaluate(): {first_line(failure)}; with compress= documents are a file of conversations, or a "
+                    "list of them.") from None
+
+    def ids_of(content):
+        text, ids = content
+        require(not text or tokenizer is not None, path, "a content is text; give tokenizer=, or lists of token ids.")
+        wrong = [one for one in ids if one >= vocabulary]
+        require(not wrong, path, f"{wrong[:1]} is no token id of this model; ids are from 0 to {vocabulary - 1}.")
+        return token_ids(tokenizer, text + "\n", add_special_tokens=False) if text else ids
+    before = token_ids(tokenizer, "") if tokenizer is not None else []
+    before = before if before == [getattr(tokenizer, "bos_token_id", None)] else []
+    for number, turns in enumerate(_core().transcripts(text, path)):
+        yield f"transcript-{number}", before, [([one for part in asked for one in ids_of(part)], ids_of(answer))
+                                               for asked, answer in turns]
+
+
 @checked
 def evaluate(model: Any, documents: Any, methods: Any, budgets: Any = "25%mem", *, tokenizer: Any = None,
              context: Any = 1024, score: int = 64, seeds: Any = 1, per_document: bool = True,
              output: FilePath | None = None, name: str | None = None, rope_layout: str | None = None,
              threads: int = 0, protocol: str = "decode", generate: int = 0, temperature: float = 0.0,
-             sample_seed: int = 0, json: bool = False) -> Rows:
+             sample_seed: int = 0, json: bool = False, compress: str | int | None = None,
+             question: str = "outside") -> Rows:
     """What methods do to the output of a model of transformers: the rows of ``kvbench eval``.
 
     One `evaluate()` of a model runs at a time: calls in other threads wait for each other, as `compressed()` does for
@@ -295,6 +361,11 @@ def evaluate(model: Any, documents: Any, methods: Any, budgets: Any = "25%mem", 
         The seed of these numbers.
     json : bool
         Whether the line that each free answer continues, to its line end, is judged as JSON (docs/eval.md).
+    compress : {"once", "turn", "anew"}, or int, optional
+        When the cache of a conversation is compressed, as ``kveval --compress``: `documents` are then the path of a
+        file of conversations, or a list of them, and their answers are scored (docs/eval.md).
+    question : {"outside", "inside"}
+        Where the question of a turn of a conversation is when its cache is compressed.
 
     Returns
     -------
@@ -314,14 +385,23 @@ def evaluate(model: Any, documents: Any, methods: Any, budgets: Any = "25%mem", 
     check_model(model, "evaluate()")
     check_table(output, "evaluate()")
     require(tokenizer is not None or not json, "evaluate()", "json=True judges text; give tokenizer=.")
-    read = list(documents_of(documents, tokenizer, model.config.get_text_config().vocab_size))
+    vocabulary, talks = model.config.get_text_config().vocab_size, compress is not None
+    if talks:
+        require(question in ("outside", "inside"), "evaluate()", f"question is {question!r}; it is 'outside' or "
+                "'inside'.")
+        require((context, score, generate, protocol) == (1024, 64, 0, "decode"), "evaluate()", "context, score, "
+                "generate and protocol are of other documents than conversations; leave them out with compress.")
+        context = score = 2
+    read = list((conversations_of if talks else documents_of)(documents, tokenizer, vocabulary))
+    name_of_text = os.path.basename(documents) if isinstance(documents, (str, os.PathLike)) and talks else read[0][0]
     with alone_with(model, "evaluate()"), tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
         path = os.path.abspath(output or os.path.join(folder, "rows.csv"))
         run = Evaluation(model, methods, budgets, path, context=context, score=score, seeds=seeds, name=name,
-                         text=read[0][0], rope_layout=rope_layout, threads=threads, protocol=protocol,
+                         text=name_of_text, rope_layout=rope_layout, threads=threads, protocol=protocol,
                          generate=generate, temperature=temperature, sample_seed=sample_seed,
-                         json=tokenizer if json else None)
+                         json=tokenizer if json else None, compress=str(compress) if talks else "",
+                         question_inside=question == "inside")
         for document in read:
-            run.read(*document)
+            (run.converse if talks else run.read)(*document)
         run.finish(per_document)
         return load_csv(path)

@@ -84,10 +84,13 @@ class Passes:
         with Interface("compressed").attached(self._model):
             return self.logits(context + scored, len(scored)), None
 
-    def _continued(self, context, scored):
+    def exact_run(self, context, score):
+        """The Compression that keeps each token of each layer."""
         found = examination(self._model)
-        layers = [*found.compressible, *found.windows]
-        run = self.compression("exact", "100%", 0, len(context), len(scored), layers or None)
+        return self.compression("exact", "100%", 0, context, score, [*found.compressible, *found.windows] or None)
+
+    def _continued(self, context, scored):
+        run = self.exact_run(len(context), len(scored))
         with running(self._model, run, self._pulse):
             body = body_of(self._model)
             given = torch.tensor([context], device=self._model.device)

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
-from .._error import Error, require
+from .._error import Error, check_text, require
 from .._kinds import TRUTHS, FilePath, checked, is_list, of_kind
 from ..files.access import read_text
 from ..files.trace import Trace
@@ -108,6 +108,7 @@ def named(methods: Any, function: str) -> Iterator[list[str]]:
         labels: dict[str, Any] = {}
         for item in items:
             label = item if isinstance(item, str) else lookup.label(item)
+            check_text(label, f"{function}(): a method")
             if labels.setdefault(label, item) is not item and not isinstance(item, str):
                 raise Error(f"{function}(): two methods are called {label}; give them other classes, or parameters "
                             "that are numbers, texts or choices.")
@@ -161,6 +162,7 @@ def _rows_of(command: str, arguments: Any, flags: dict[str, Any]) -> Rows:
 def check_table(output: FilePath | None, function: str) -> None:
     """Raises Error where the name of an output ends as files of other formats than CSV do."""
     if output is not None:
+        check_text(os.fsdecode(output), f"{function}: argument 'output'")
         implied = _core().implied_format(output)
         require(implied in ("", "csv"), function, f"output={output} gets CSV, not {implied}; end its name with .csv.")
 

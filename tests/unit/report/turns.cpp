@@ -53,8 +53,8 @@ std::vector<std::string> answers(const std::vector<EvalRecord>& rows) { return t
 
 }  // namespace
 
-// The logarithms of 2, 4 and 8 to the base 2 have the mean 2 and the standard deviation 1. Student's t of two degrees of
-// freedom is 4.3027 at 95 %: the exponents of the interval are 2 -+ 4.3027 / sqrt(3) = -0.4841 and 4.4841.
+// The logarithms of 2, 4 and 8 to the base 2 have the mean 2 and the standard deviation 1. Student's t of two degrees
+// of freedom is 4.3027 at 95 %: the exponents of the interval are 2 -+ 4.3027 / sqrt(3) = -0.4841 and 4.4841.
 TEST_CASE("the table of turns by hand: last beside first, and beside a cache compressed anew") {
   const std::vector<EvalRecord> turns = conversations();
   std::vector<EvalRecord> rows = turns;  // a section takes rows over the conversations, too
@@ -106,14 +106,10 @@ TEST_CASE("rows of all conversations, of layers, of other injections and that fa
   std::vector<EvalRecord> rows = conversations();
   for (EvalRecord other : conversations()) {
     other.of(damage("kl_mean")).mean *= static_cast<double>(other.turn * other.turn);
-    for (const int kind : {0, 1, 2, 3, 4}) {
-      rows.push_back(other);
-      if (kind == 0) rows.back().layer = 3;
-      if (kind == 1) rows.back().injection.mode = Inject::none;
-      if (kind == 2) rows.back().document = "all";
-      if (kind == 3) rows.back().status = replay::Status::failed;
-      if (kind == 4) rows.back().turn = 0;
-    }
+    rows.insert(rows.end(), 5, other);
+    const auto added = rows.end() - 5;
+    added[0].layer = 3, added[1].injection.mode = Inject::none, added[2].document = "all";
+    added[3].status = replay::Status::failed, added[4].turn = 0;
   }
   CHECK(answers(rows) == answers(conversations()));
   for (EvalRecord& row : rows)
