@@ -8,7 +8,10 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/ranges.h>
+
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/utf8.hpp>
 
 namespace kvbench::eval {
 namespace {
@@ -183,6 +186,8 @@ Content content_of(const JsonValue& message, const std::string& place) {
   return out;
 }
 
+constexpr std::string_view roles[] = {"system", "developer", "user", "tool", "function", "assistant"};
+
 Transcript transcript_of(const JsonValue& line, const std::string& place) {
   const JsonValue* const messages = line.kind == JsonValue::Kind::object ? line.find("messages") : &line;
   if (messages == nullptr || messages->kind != JsonValue::Kind::list)
@@ -195,6 +200,8 @@ Transcript transcript_of(const JsonValue& line, const std::string& place) {
     const JsonValue* const role = messages->items[m].find("role");
     if (role == nullptr || role->kind != JsonValue::Kind::text)
       throw Error("{}: it has no \"role\" that is a text", here);
+    if (std::ranges::find(roles, role->text) == std::end(roles))  // a misspelt answer would count as a question
+      throw Error("{}: its role is '{}'; choose among {}", here, printable(role->text), fmt::join(roles, ", "));
     Content content = content_of(messages->items[m], here);
     if (role->text != "assistant") {
       asked.push_back(std::move(content));
@@ -206,7 +213,7 @@ Transcript transcript_of(const JsonValue& line, const std::string& place) {
   if (!asked.empty())
     throw Error("{}: the last message has no answer; let each conversation end with the assistant", place);
   if (out.size() < 2)
-    throw Error("{}: {} turns; a cache that is compressed again needs at least two", place, out.size());
+    throw Error("{}: a cache that is compressed again needs at least two turns, and it has {}", place, out.size());
   return out;
 }
 

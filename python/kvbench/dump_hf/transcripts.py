@@ -8,6 +8,8 @@ from .._error import Error, first_line, require
 from ..files.access import read_text
 from ..files.schema import Span
 
+ROLES = "system", "developer", "user", "tool", "function", "assistant"  # as in lib/kvbench/eval/transcripts.cpp
+
 
 def read_transcripts(path):
     """[(place, messages)] by line. A message has `role`, `content` (text, or a list of token ids), perhaps `span`."""
@@ -30,6 +32,8 @@ def _messages(where, line):
         require(all(isinstance(name, str) for name in names) and content and (ids or isinstance(content, str)),
                 f"{where}, message {number}", "give a \"role\" that is a text, and a \"content\" that is a text or a "
                 "list of token ids and not empty; \"span\" is a text, too.")
+        require(one["role"] in ROLES, f"{where}, message {number}", f"its role is {ascii(one['role'])[:60]}; choose "
+                f"among {', '.join(ROLES)}.")
     require(len(messages) > 1 and messages[-1]["role"] == "assistant", where,
             "its last message must be an answer of the assistant, behind at least one other message.")
     return messages

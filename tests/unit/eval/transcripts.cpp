@@ -62,12 +62,13 @@ TEST_CASE("what is no conversation is refused by line and message") {
   CHECK(has(why_not(" \n"), "t.jsonl: there is no conversation"));
   CHECK(has(why_not("{}"), "t.jsonl:1: it has no list \"messages\""));
   CHECK(has(why_not("3"), "no list \"messages\""));
-  CHECK(has(why_not_of(""), "t.jsonl:2: 0 turns"));
-  CHECK(has(why_not_of(user + "," + answer), "1 turns; a cache that is compressed again needs at least two"));
+  CHECK(has(why_not_of(""), "t.jsonl:2: a cache that is compressed again needs at least two turns, and it has 0"));
+  CHECK(has(why_not_of(user + "," + answer), "at least two turns, and it has 1"));
   CHECK(has(why_not_of(answer), "message 1: an answer of the assistant without a question"));
   CHECK(has(why_not_of(user + "," + answer + "," + answer), "message 3: an answer of the assistant without"));
   CHECK(has(why_not_of(user), "the last message has no answer"));
   CHECK(has(why_not_of("{\"content\": \"a\"}"), "message 1: it has no \"role\""));
+  CHECK(has(why_not_of(R"({"role": "asistant", "content": "a"})"), "its role is 'asistant'; choose among system, "));
   for (const char* content : {"3", "[1.5]", "[-1]", "[99999999999]", "null"})
     CHECK(has(why_not_of(R"({"role": "user", "content": )" + std::string(content) + "}"), "it has no \"content\""));
   for (const char* content : {"\"\"", "[]"})
