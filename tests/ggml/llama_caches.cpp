@@ -59,7 +59,7 @@ Context context_of(const llama::Model& model, const Document& document, ggml_typ
   params.cb_eval = RowsHook::on_node;
   params.cb_eval_user_data = &hook;
   Context context(llama_init_from_model(model.handle(), params));
-  if (!context) throw Error("no context of type {}{}", ggml_type_name(type), llama::last_llama_error());
+  if (!context) throw Error("no context of type {}{}", ggml_type_name(type), llama::first_llama_error());
   return context;
 }
 
@@ -69,7 +69,7 @@ void decode(llama_context* context, RowsHook& hook, const Document& document, Ro
   llama_batch tokens = llama_batch_get_one(ids.data(), static_cast<std::int32_t>(ids.size()));
   tokens.logits = wanted.data();
   hook.start(rows);
-  if (llama_decode(context, tokens) != 0) throw Error("llama.cpp failed{}", llama::last_llama_error());
+  if (llama_decode(context, tokens) != 0) throw Error("llama.cpp failed{}", llama::first_llama_error());
 }
 
 /// Logits of the scored tokens.
