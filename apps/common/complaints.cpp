@@ -239,6 +239,7 @@ std::string full_name(const CLI::App& command) {
 std::vector<std::string> as_parsed(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App& command = command_of(app, words);
   const std::vector<std::string> below = commands_of(command);
+  if (words == std::vector<std::string>{"help"} && below.empty()) return {"--help"};
   auto mark = std::ranges::find(words, "--");
   if (mark == words.begin() && !below.empty()) mark = words.end();  // no command stands before it
   std::vector<std::string> parsed;

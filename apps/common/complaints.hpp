@@ -20,8 +20,8 @@ std::string full_name(const CLI::App& command);
 
 /// The words as CLI11 parses them, last first. A short flag may have its value behind an equals sign as well: -o=FILE.
 /// CLI11 takes the next word for the value of --flag= alone, whose value is empty. Words behind -- are files, also if
-/// they begin with a dash. Throws Error if a flag that takes no value has one (`-q=yes`), or if one that may be left
-/// out is empty (`--summary=`).
+/// they begin with a dash. `help` alone is --help, unless there are commands. Throws Error if a flag that takes no
+/// value has one (`-q=yes`), or if one that may be left out is empty (`--summary=`).
 std::vector<std::string> as_parsed(const CLI::App& app, const std::vector<std::string>& words);
 
 /// The message of a failed parse of `words`. It names, in this order: a command that does not exist, whose flags nobody

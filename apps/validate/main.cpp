@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
     const app::Command validate = app::add_validate(app);
     const app::Command commands[] = {app::add_golden(*validate.flags), validate};
     app::Words words(argv + 1, argv + argc);
+    if (words == app::Words{"help"}) words = {"--help"};
     if (words != app::Words{"--version"}) words.insert(words.begin(), "validate");
     return app::run_words(app, commands, words, given);
   });

@@ -32,6 +32,11 @@ class Flags(unittest.TestCase):
         (self.folder / "a.txt").write_text("words " * 999)
         (self.folder / "a.ids").write_text("7 " * 999)
 
+    def test_help_is_a_word_of_all_programs(self):
+        for program in KVDUMP, KVEVAL, os.path.join(os.path.dirname(KVBENCH), "kvbench-validate"):
+            word, flag = (subprocess.run([program, one], capture_output=True, text=True) for one in ("help", "--help"))
+            self.assertEqual((word.returncode, word.stdout, word.stderr), (0, flag.stdout, ""))
+
     def fails(self, program, *arguments, code=2, lines=1):
         done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, timeout=60,
                               cwd=self.folder)
