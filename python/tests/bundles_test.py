@@ -285,7 +285,7 @@ class Evaluations(BundlesTest):
         "question": "inside (chat)", "inject": "all", "inject_scale": "0.5", "layer": "all", "device": "cpu",
         "method": "h2o", "budget": "25%mem", "status": "ok", "weights": "file", "kv_dtype": "f16", "protect": "4,64",
         "document_seed": "7", "documents": "4", "isa": "avx2", "protocol": "stream", "decoded": "method",
-        "kl_mean": "0.1", "total_bytes": "4096", "top1": "0.9"}
+        "kl_mean": "0.1", "total_bytes": "4096", "top1": "0.9", "turn": ""}
 
     def cell(self, settings, *rows):
         text = io.StringIO()
@@ -305,6 +305,20 @@ class Evaluations(BundlesTest):
             "--question=inside", "--chat", "--no-f32", "--per-document", "--context=256", "--threads=2", "--quiet",
             "--format=csv", f"--output={self.path('rows.csv')}"})
         self.assertEqual([*tables.inputs_of(cell)], [("model", "m.gguf", "0123456789ab"), ("text", "a.txt", "")])
+
+    def test_conversations(self):
+        """Their file is no text, and documents are drawn from none; rows of turns are apart."""
+        talk = {"text": "t.jsonl", "task": "text", "document_seed": "", "protect": "0,0", "protocol": "compress 64"}
+        turns = [{**talk, "document": "transcript-0", "documents": "1", "turn": str(turn)} for turn in (2, 3)]
+        cell = self.cell({}, {**talk, "documents": "2"}, *turns)
+        self.assertEqual(cell.cannot, "")
+        words = recompute.words_of(cell, {"model": "/m.gguf", "text": "/t.jsonl"}, self.folder)
+        self.assertEqual(words[:2], ["/m.gguf", "--transcripts=/t.jsonl"])
+        self.assertEqual(set(words[2:]), {
+            "--method=h2o", "--budget=25%mem", "--compress=64", "--inject=all", "--kv-dtype=f16", "--inject-scale=0.5",
+            "--question=inside", "--chat", "--no-f32", "--quiet", "--format=csv", f"--output={self.path('rows.csv')}"})
+        self.assertEqual(recompute.compared(cell, [*cell.rows]).verdict, "same")
+        self.assertEqual(recompute.compared(cell, cell.rows[:2]).verdict, "differs")
 
     def test_what_kveval_cannot_be_asked_for(self):
         for change, says in (({"model": "hub/name"}, "no GGUF files"), ({"weights": "bf16"}, "no GGUF files"),

@@ -56,7 +56,8 @@ def words_of(cell: Cell, files: dict[str, str], folder: str) -> list[str]:
         method = "plan:plan.toml"
     command = [] if cell.table.kind is EVAL else ["replay"]
     first = os.path.abspath(files[cell.table.kind.input[0]])
-    texts = [f"--text={os.path.abspath(files['text'])}"] if cell.table.kind is EVAL else []
+    flag = "transcripts" if cell.compress else "text"
+    texts = [f"--{flag}={os.path.abspath(files['text'])}"] if cell.table.kind is EVAL else []
     return [*command, first, *texts, f"--method={method}", f"--budget={','.join(cell.budgets)}",
             *cell.table.kind.words(cell), "--quiet", "--format=csv", f"--output={os.path.join(folder, 'rows.csv')}"]
 
@@ -92,7 +93,7 @@ def compared(cell: Cell, rows: list[Row]) -> Outcome:
     kind = cell.table.kind
 
     def identity(row: Row) -> tuple[str, ...]:
-        return tuple(row[column] for column in kind.identity if not (cell.plan and column == "method"))
+        return tuple(row.get(column, "") for column in kind.identity if not (cell.plan and column == "method"))
     fresh = {identity(row): row for row in rows if cell.place in (None, kind.place(row))}
     known = {identity(row): row for row in cell.rows}
     if len(known) < len(cell.rows):
@@ -127,7 +128,7 @@ def compared(cell: Cell, rows: list[Row]) -> Outcome:
 def _difference(cell: Cell, column: str, row: Row, known: str, found: str) -> str:
     alike = () if len(cell.methods) > 1 else ("method", "params")
     at = [f"{name} {row[name]}" for name in cell.table.kind.identity
-          if row[name] not in ("", "all") and name not in alike]
+          if row.get(name, "") not in ("", "all") and name not in alike]
     return f"{column} at {', '.join(at)} is {known[:80] or 'empty'}, and comes out as {found[:80] or 'empty'}"
 
 

@@ -33,7 +33,7 @@ ENGINE = ("sha256", "device", "isa", "version", "commit")
 
 # What a value must be that becomes a word of a command line. Other columns are compared and never used.
 VALUES = {"sha256": "([0-9a-f]{12})?", "layer": f"all|{WHOLE}", "isa": r"[\w.-]{0,40}", "budget": r"[\w.%+ -]{1,40}",
-          "protocol": "(prefill|decode|stream)?", "task": r"[a-z0-9_-]{1,60}", "inject": "all|one|upto|none",
+          "protocol": f"(prefill|decode|stream|compress (once|turn|anew|{WHOLE}))?", "task": r"[a-z0-9_-]{1,60}", "inject": "all|one|upto|none",
           "inject_scale": r"([0-9]\.?[0-9e.-]{0,24})?", "document_seed": "[0-9]{0,20}", "weights": r"[\w.]{1,30}",
           "kv_dtype": "f16|bf16|f32", "question": r"(inside|outside)?( ?\(chat\))?", "documents": WHOLE,
           "protect": f"{WHOLE},{WHOLE}( outside)?", "decoded": "(method|keep)?"}
@@ -125,6 +125,12 @@ class Cell:
         return self.table.sha256, summary, draws, first.get("protocol"), first.get("task")
 
     @property
+    def compress(self) -> str:
+        """When the cache of a conversation is compressed (kveval --compress); empty for other texts."""
+        rule, _, when = self.rows[0].get("protocol", "").partition(" ")
+        return when if rule == "compress" else ""
+
+    @property
     def plan(self) -> str:
         """The file of a plan that the method is; empty for other methods."""
         method = self.rows[0]["method"]
@@ -133,7 +139,7 @@ class Cell:
     @property
     def cannot(self) -> str:
         """Why nobody can recompute the cell from files with digests; empty if it can be."""
-        if self.table.kind is EVAL and (reason := _not_of_kveval(self.alike)):
+        if self.table.kind is EVAL and (reason := _not_of_kveval(self.alike, bool(self.compress))):
             return reason
         if any(not NAME.fullmatch(name) for name in self.methods):
             if len(self.methods) > 1:
@@ -163,9 +169,16 @@ def _of_replay(cell: Cell) -> Iterator[str]:
 
 def _of_eval(cell: Cell) -> Iterator[str]:
     first, settings = cell.rows[0], dict(cell.table.settings)
-    yield f"--task={first['task']}"
-    yield f"--documents={max(int(row['documents']) for row in cell.rows)}"
-    for column in ("document_seed", "inject", "kv_dtype", "protect", "protocol"):
+    columns = ["inject", "kv_dtype"]
+    if cell.compress:
+        yield f"--compress={cell.compress}"
+    else:
+        yield f"--task={first['task']}"
+        yield f"--documents={max(int(row['documents']) for row in cell.rows)}"
+        columns += ["document_seed", "protect", "protocol"]
+        if any(row["document"] != "all" for row in cell.table.rows):
+            yield "--per-document"
+    for column in columns:
         if first.get(column) and (column, first[column]) not in (("protect", "0,0"), ("document_seed", "0")):
             yield f"--{column.replace('_', '-')}={first[column]}"
     if first["inject_scale"] not in ("", "1"):
@@ -176,18 +189,16 @@ def _of_eval(cell: Cell) -> Iterator[str]:
         yield "--chat"
     if first["weights"] == "file":
         yield "--no-f32"
-    if any(row["document"] != "all" for row in cell.table.rows):
-        yield "--per-document"
     if any(row["layer"] != "all" for row in cell.table.rows):
         yield "--per-layer"
     yield from flags(settings)
 
 
-def _not_of_kveval(alike: dict[str, str]) -> str:
+def _not_of_kveval(alike: dict[str, str], talks: bool) -> str:
     """Why flags of kveval do not give the rows; empty if they do."""
     if not alike["model"].endswith(".gguf") or not alike["sha256"] or alike["weights"] not in ("f32", "file"):
         return "models that are no GGUF files are not recomputed"
-    if not alike["document_seed"]:
+    if not (alike["document_seed"] or talks):
         return "documents were given as token ids (--ids), which have no digest here"
     outside, kept = alike["protect"].endswith("outside"), alike["decoded"] == "keep"
     return "a sweep file of kveval set what no flag sets" if outside or kept else ""
@@ -225,7 +236,7 @@ EVAL = Kind(
             "document_seed", "documents", "version", "commit", "isa"),
     alike=("model", "text", "task", "question", "document_seed", "inject", "inject_scale", "weights", "kv_dtype",
            "protect", "decoded", "protocol", "method_layers", *ENGINE, "method", "params"), place=lambda row: (),
-    identity=("method", "params", "document", "layer", "inject_layer", "budget"), words=_of_eval,
+    identity=("method", "params", "document", "turn", "layer", "inject_layer", "budget"), words=_of_eval,
     settings={"context": WHOLE, "score": WHOLE, "questions": WHOLE, "seeds": LIST, "layers": LIST,
               "dense-layers": WHOLE, "threads": WHOLE},
     between=(), times=("pass_s",), input=("model", "model"))
