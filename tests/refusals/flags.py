@@ -208,7 +208,7 @@ VALUES = (
     (f"{EVAL} --generate 8 --task text,passkey", "give --task text"),
     (f"{EVAL} --transcripts t.jsonl", "give --text FILE, --ids FILE for documents of your own, or --transcripts FILE"),
     (f"{TURNS} --compress often", "give once, turn, anew, or the number of tokens"),
-    (f"{TURNS}mem", "--budget 25%mem: tokens that follow a compression count in a cost", "such as --budget 25%"),
+    (f"{TURNS}mem", "--budget 25%mem: tokens that follow a compression count in a cost", "such as 25%, or"),
     (TURNS.replace(" -b 25%", ""), "--budget 25%mem"),
     (f"{TURNS} --protocol stream", "--protocol stream: the cache of a conversation"),
     *((f"{TURNS} {flags}", "leave --protect and --dense-layers out")
