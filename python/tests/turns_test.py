@@ -162,7 +162,7 @@ class Turns(PackageTest):
         talk, text = self.talk, {"role": "user", "content": "a"}
         for words, talks, options in (
                 ("question is 'no'", [talk], {"question": "no"}), ("of other documents", [talk], {"context": 512}),
-                ("conversations:1: 1 turns", [talk[:2]], {}), ("give tokenizer=", [[text, *talk[1:]]], {}),
+                ("least two turns, and it has 1", [talk[:2]], {}), ("give tokenizer=", [[text, *talk[1:]]], {}),
                 (r"\[97\] is no", [[{**text, "content": [97]}, *talk[1:]]], {}),
                 ("a file of conversations", [[object()]], {}),
                 ("trained on 512", [[*talk, {**text, "content": [1] * 500}, talk[1]]], {})):

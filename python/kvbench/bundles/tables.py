@@ -33,8 +33,8 @@ ENGINE = ("sha256", "device", "isa", "version", "commit")
 
 # What a value must be that becomes a word of a command line. Other columns are compared and never used.
 VALUES = {"sha256": "([0-9a-f]{12})?", "layer": f"all|{WHOLE}", "isa": r"[\w.-]{0,40}", "budget": r"[\w.%+ -]{1,40}",
-          "protocol": f"(prefill|decode|stream|compress (once|turn|anew|{WHOLE}))?", "task": r"[a-z0-9_-]{1,60}", "inject": "all|one|upto|none",
-          "inject_scale": r"([0-9]\.?[0-9e.-]{0,24})?", "document_seed": "[0-9]{0,20}", "weights": r"[\w.]{1,30}",
+          "protocol": f"(prefill|decode|stream|compress (once|turn|anew|{WHOLE}))?", "task": r"[a-z0-9_-]{1,60}",
+          "inject": "all|one|upto|none", "inject_scale": r"([0-9]\.?[0-9e.-]{0,24})?", "document_seed": "[0-9]{0,20}", "weights": r"[\w.]{1,30}",
           "kv_dtype": "f16|bf16|f32", "question": r"(inside|outside)?( ?\(chat\))?", "documents": WHOLE,
           "protect": f"{WHOLE},{WHOLE}( outside)?", "decoded": "(method|keep)?"}
 NAME = re.compile(r"[A-Za-z0-9_+@().=,;%\[\]-]{1,300}")  # of a method with parameters; files have : or /
@@ -169,15 +169,13 @@ def _of_replay(cell: Cell) -> Iterator[str]:
 
 def _of_eval(cell: Cell) -> Iterator[str]:
     first, settings = cell.rows[0], dict(cell.table.settings)
-    columns = ["inject", "kv_dtype"]
+    columns = ["document_seed", "inject", "kv_dtype", "protect"]
     if cell.compress:
         yield f"--compress={cell.compress}"
     else:
         yield f"--task={first['task']}"
         yield f"--documents={max(int(row['documents']) for row in cell.rows)}"
-        columns += ["document_seed", "protect", "protocol"]
-        if any(row["document"] != "all" for row in cell.table.rows):
-            yield "--per-document"
+        columns.append("protocol")
     for column in columns:
         if first.get(column) and (column, first[column]) not in (("protect", "0,0"), ("document_seed", "0")):
             yield f"--{column.replace('_', '-')}={first[column]}"
@@ -189,6 +187,8 @@ def _of_eval(cell: Cell) -> Iterator[str]:
         yield "--chat"
     if first["weights"] == "file":
         yield "--no-f32"
+    if not cell.compress and any(row["document"] != "all" for row in cell.table.rows):
+        yield "--per-document"
     if any(row["layer"] != "all" for row in cell.table.rows):
         yield "--per-layer"
     yield from flags(settings)

@@ -201,7 +201,7 @@ def test_what_cannot_be_compressed_again_is_skipped(folder):
 def test_files_that_are_no_conversations_of_this_model_are_refused(folder):
     model = model_of(folder)
     too_long = [[[1] * 200, [2] * 100]] * 2
-    for messages, says in (([[[1], [2]]], "t.jsonl:1: 1 turns"),
+    for messages, says in (([[[1], [2]]], "least two turns, and it has 1"),
                            (turns_of(0) + [[[1], [tiny.VOCAB]]], "500 is not a token"),
                            ([[[1], []]] * 2, "t.jsonl:1, message 2: it is empty"),
                            (too_long, "transcript-0 has 600 tokens, and"), ([[[1], "a"]] * 2, "has no tokenizer")):
