@@ -35,8 +35,8 @@ ENGINE = ("sha256", "device", "isa", "version", "commit")
 VALUES = {"sha256": "([0-9a-f]{12})?", "layer": f"all|{WHOLE}", "isa": r"[\w.-]{0,40}", "budget": r"[\w.%+ -]{1,40}",
           "protocol": f"(prefill|decode|stream|compress (once|turn|anew|{WHOLE}))?", "task": r"[a-z0-9_-]{1,60}",
           "inject": "all|one|upto|none", "inject_scale": r"([0-9]\.?[0-9e.-]{0,24})?", "document_seed": "[0-9]{0,20}",
-          "weights": r"[\w.]{1,30}", "kv_dtype": "f16|bf16|f32", "question": r"(inside|outside)?( ?\(chat\))?", "documents": WHOLE,
-          "protect": f"{WHOLE},{WHOLE}( outside)?", "decoded": "(method|keep)?"}
+          "weights": r"[\w.]{1,30}", "kv_dtype": "f16|bf16|f32", "question": r"(inside|outside)?( ?\(chat\))?",
+          "documents": WHOLE, "protect": f"{WHOLE},{WHOLE}( outside)?", "decoded": "(method|keep)?"}
 NAME = re.compile(r"[A-Za-z0-9_+@().=,;%\[\]-]{1,300}")  # of a method with parameters; files have : or /
 PLAN = re.compile("sha256=([0-9a-f]{12})")  # the parameters of a plan
 MOST_FIELDS = 4_000_000  # of CSV files: they take some 100 bytes of memory each
