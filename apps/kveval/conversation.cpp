@@ -11,25 +11,22 @@
 
 namespace kvbench::kveval {
 
-// Bytes are a share of those of all tokens of the conversation, of which a cache was given some.
 loop::LayerAnswer DocumentRun::answer_held(std::size_t layer, const llama::LayerCapture& captured, Part& part) {
   const HeldArrays arrays = part.held->arrays(layer, captured, part.observed, part.count);
-  loop::LayerAnswer answer = part.loop.answer(
-      layer,
-      {arrays.keys, arrays.values, arrays.queries, {}, arrays.column_sums, projection_of(machine_, captured.layer)});
-  if (answer.status != replay::Status::ok) {
-    answer.reason = loop::reason_in_conversation(std::move(answer.reason));
-    return answer;
-  }
+  const Index appended = part.keeps_decoded ? 0 : part.count;  // what the harness keeps is in no byte
+  loop::LayerAnswer answer = loop::in_conversation(part.loop.answer(layer, {arrays.keys,
+                                                                            arrays.values,
+                                                                            arrays.queries,
+                                                                            {},
+                                                                            arrays.column_sums,
+                                                                            projection_of(machine_, captured.layer)}),
+                                                   part.begin, part.held->size(), appended);
+  if (answer.status != replay::Status::ok) return answer;
   const bool last = part.begin + part.count == begin_ + count_;
   if (!last && !machine_.options.compressions.from_exact()) {
     if (!answer.no_tokens.empty()) throw Ended{replay::Status::skipped, answer.no_tokens};
     part.held->keep(layer, answer.held);
   }
-  const Index appended = part.keeps_decoded ? 0 : part.count;  // what the harness keeps is in no byte
-  const double seen = static_cast<double>(part.begin + appended),
-               given = static_cast<double>(part.held->size() + appended);
-  for (replay::ConfigurationResult& head : answer.heads) head.bytes.full *= seen / given;
   return answer;
 }
 

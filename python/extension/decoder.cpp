@@ -171,14 +171,14 @@ class Turn {
       return loop_->answer(layer, {span_of(keys), span_of(values), span_of(queries), {}, span_of(column_sums)});
     }();
     const trace::PromptInfo& prompt = info_.prompts.front();
-    const Index appended = keeps_ ? 0 : prompt.num_tokens - prompt.prompt_tokens;
+    answer = loop::in_conversation(std::move(answer), seen_, prompt.prompt_tokens,
+                                   keeps_ ? 0 : prompt.num_tokens - prompt.prompt_tokens);
     replay::Bytes bytes;
     double budget = 0, kept = 0, heads = static_cast<double>(info_.num_kv_heads);
-    for (replay::ConfigurationResult& head : answer.heads) {  // full: of all tokens that were seen
-      head.bytes.full *= static_cast<double>(seen_ + appended) / static_cast<double>(prompt.prompt_tokens + appended);
+    for (const replay::ConfigurationResult& head : answer.heads) {
       bytes += head.bytes, budget += static_cast<double>(head.budget_tokens), kept += head.kept_tokens;
     }
-    return nb::make_tuple(std::string(name_of(answer.status)), loop::reason_in_conversation(std::move(answer.reason)),
+    return nb::make_tuple(std::string(name_of(answer.status)), answer.reason,
                           outputs_of(std::move(answer.outputs), info_.num_query_heads, info_.value_dim), answer.held,
                           answer.no_tokens, dict_of(bytes), budget / heads, kept / heads);
   }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <kvbench/loop/configuration.hpp>
+#include <kvbench/loop/layer_loop.hpp>
 
 namespace kvbench::loop {
 
@@ -34,11 +35,15 @@ inline bool drops_decoded(const methods::MethodInfo& method) {
 inline constexpr std::string_view drops_at_compressions =
     "it drops tokens at compressions alone; bytes and kept tokens are those of the last one";
 
-/// Why a method is skipped that says `reason`: the model's RoPE is not told to methods here, whose reasons speak of
-/// other models.
-inline std::string reason_in_conversation(std::string reason) {
-  if (reason.find("RoPE") == std::string::npos) return reason;
-  return "it computes with the positions of tokens, and of a cache that is compressed again only their order is known";
+/// The answer of a layer whose document has `held` of the `seen` tokens, and `appended` more that are in its bytes: its
+/// exact cache has all of them. The model's RoPE is not told to methods, whose reasons speak of other models.
+inline LayerAnswer in_conversation(LayerAnswer answer, Index seen, Index held, Index appended) {
+  if (answer.reason.find("RoPE") != std::string::npos)
+    answer.reason =
+        "it computes with the positions of tokens, and of a cache that is compressed again only their order is known";
+  for (replay::ConfigurationResult& head : answer.heads)
+    head.bytes.full *= static_cast<double>(seen + appended) / static_cast<double>(held + appended);
+  return answer;
 }
 
 }  // namespace kvbench::loop
