@@ -57,13 +57,9 @@ Command add_eval(CLI::App& app) {
       ->type_name("FILE");
   const Command eval =
       own_command(flags, {.program = "kveval", .remedy = llama_remedy, .help = help, .answer = answer});
-  const Command claim = own_command(flags, {.program = "kvbench-claim", .remedy = package_remedy, .help = help});
-  return {flags, {}, [eval, claim](Words words) {
-            const std::optional<std::string> file = take_claim(words);
-            if (!file) return eval.start(words);
-            if (file->empty()) throw Error("--registered: the value is empty; give the file of a claim");
-            words.insert(words.begin(), {*file, "--run"});
-            return claim.start(words);
+  return {flags, {}, [eval, flags](const Words& words) {
+            const std::optional<int> measured = measure_claim(*flags, words);
+            return measured ? measured : eval.start(words);
           }};
 }
 

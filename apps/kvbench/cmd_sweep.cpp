@@ -16,6 +16,7 @@
 #include <apps/common/rows/progress.hpp>
 #include <apps/common/stop_signals.hpp>
 #include <apps/kvbench/commands.hpp>
+#include <apps/kvbench/own_program.hpp>
 #include <apps/kvbench/sweep_tables.hpp>
 
 namespace kvbench::app {
@@ -159,7 +160,14 @@ Command add_sweep(CLI::App& app) {
   add_columns_flag(flags,
                    "Print the columns of the CSV of measures and exit (for those of rows: kvbench replay --columns)",
                    options->run.format, docs_of(report::measure_columns()));
-  return {flags, [flags, options] { return run(*flags, *options); }};
+  flags
+      ->add_option("--registered",
+                   "Sweep file that registers claims, in place of FILE: says when git got it, and "
+                   "refuses flags that would measure something else")
+      ->type_size(1)
+      ->type_name("FILE");
+  return {flags, [flags, options] { return run(*flags, *options); },
+          [flags](const Words& words) { return measure_claim(*flags, words); }};
 }
 
 }  // namespace kvbench::app

@@ -113,4 +113,16 @@ Command own_command(CLI::App* flags, OwnProgram own) {
           }};
 }
 
+std::optional<int> measure_claim(const CLI::App& flags, Words words) {
+  const std::optional<std::string> file = take_claim(words);
+  if (!file) return std::nullopt;
+  if (file->empty()) throw Error("--registered: the value is empty; give the file of a claim");
+  words.insert(words.begin(), {*file, "--run"});
+  const auto help = [&] {
+    print(flags.help(flags.get_parent()->get_name()));
+    return static_cast<int>(done);
+  };
+  return start(flags.get_name(), {.program = "kvbench-claim", .remedy = package_remedy, .help = help}, words);
+}
+
 }  // namespace kvbench::app

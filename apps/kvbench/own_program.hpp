@@ -41,4 +41,8 @@ Command own_command(CLI::App* flags, OwnProgram own);
 /// where they lack the flag.
 std::optional<std::string> take_claim(Words& words);
 
+/// Becomes the program that measures a claim, if the words of the command of these flags name one with --registered.
+/// Returns nullopt if they do not.
+std::optional<int> measure_claim(const CLI::App& flags, Words words);
+
 }  // namespace kvbench::app

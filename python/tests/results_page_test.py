@@ -165,7 +165,10 @@ class Page(bundles_test.BundlesTest):
             self.assertEqual(said("report", *words).stdout.split(), ["kvbench-report", *words])
         for words in (["m.gguf", "--registered", "c.toml", "-q"], ["--registered=c.toml", "m.gguf", "-q"]):
             self.assertEqual(said("eval", *words).stdout.split(), ["kvbench-claim", "c.toml", "--run", "m.gguf", "-q"])
-        self.assertIn("--registered: the value is empty", said("eval", "m.gguf", "--registered").stderr)
+        self.assertEqual(said("sweep", "-o", "a.csv", "--registered", "c.toml").stdout.split(), [
+            "kvbench-claim", "c.toml", "--run", "-o", "a.csv"])
+        for words in (["eval", "m.gguf"], ["sweep"]):
+            self.assertIn("--registered: the value is empty", said(*words, "--registered").stderr)
         self.assertIn("kvbench-report, which is neither beside", said("report", "res", path="/none").stderr)
 
     def test_python_is_not_replaced_by_the_program(self):
@@ -195,3 +198,19 @@ class Page(bundles_test.BundlesTest):
         with mock.patch.dict(os.environ, FAIL="1"):
             measure("m.gguf", code=1)
         self.assertIn("registers a.txt", measure("m.gguf", out=self.rows(lambda row: row.update(text="c.txt")), code=2))
+
+    def test_sweeps_that_register_claims(self):
+        self.program("kvbench", f'echo "$@" >{self.path("words")}; exit 5')
+        text = (pathlib.Path(__file__).resolve().parents[2] / "configs/vs-snapkv.toml").read_text()
+
+        def measure(*words, code=2, text=text):
+            return self.call(command.claim_main, code, self.write(text, "s.toml"), "--programs", self.folder, "--run",
+                             *words)
+        self.assertRegex(measure("-o", "a.csv", code=5), "s.toml: git .*knows no repository")
+        self.assertEqual(pathlib.Path(self.path("words")).read_text().split(), [
+            "sweep", self.path("s.toml"), "-o", "a.csv"])
+        os.remove(self.path("words"))
+        for words in (["--trace", "b.h5"], ["--trace=b.h5"], ["--kv-dtype=f16"]):
+            self.assertIn("is no choice: ", measure(*words))
+        self.assertIn("registers no claim", measure(text=text.replace("[[published]]", "[[other]]")))
+        self.assertFalse(os.path.exists(self.path("words")))

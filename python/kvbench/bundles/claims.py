@@ -9,13 +9,14 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from .._error import Error, known_names, require
 from ..choosing.names import configuration
 from ..files.access import as_toml, check_not_input, read_text
+from ..program.progress import tell
 from ..results.rows import plain, rows_of
 from .tables import EVAL, Row, counted
 
@@ -128,7 +129,7 @@ FLAGS = {"task": "--task", "context_tokens": "--context", "document_seed": "--do
 OTHER_FLAGS = ("-m", "-b", "--set", "--sweep", "--ids", "--documents", "--per-document", "--per-layer", "--inject")
 
 
-def measured(claim: Claim, words: list[str], program: str) -> int:
+def measured(claim: Claim, words: list[str], program: Callable[[str], str]) -> int:
     """Runs kveval with the words and with what is registered, and returns its exit code. Raises Error for words that
     would measure something else, and if rows of another kind come out."""
     names = {"--text": "text", "--model": "model"}
@@ -145,10 +146,26 @@ def measured(claim: Claim, words: list[str], program: str) -> int:
         output = value if flag == "--output" and is_given else word if before in ("-o", "--output") else output
     require(output, claim.path, "name the table with -o FILE.csv.")
     flags = [f"{flag}={','.join(claim.values[column])}" for column, flag in FLAGS.items() if column in claim.values]
-    code = subprocess.run([program, *words, *flags, f"--documents={claim.documents}", "--per-document"]).returncode
+    tell(announced(claim.path))
+    code = subprocess.run([program("kveval"), *words, *flags, f"--documents={claim.documents}",
+                           "--per-document"]).returncode
     if code == 0:
         registered_rows(claim, output, rows_of(output, EVAL.needed, "a table of kvbench eval"))
     return code
+
+
+def swept(path: str, words: list[str], program: Callable[[str], str]) -> int | None:
+    """Runs a sweep file that registers claims, and returns the exit code of kvbench sweep, which says the verdicts.
+    None: the file is no sweep. Raises Error for flags that would measure something else."""
+    found = as_toml(path, read_text(path))
+    if "run" not in found:
+        return None
+    require("published" in found, path, "registers no claim: it has no [[published]] (docs/sweeps.md).")
+    for flag in (word.partition("=")[0] for word in words):
+        require(flag not in ("--trace", "--kv-dtype"), flag, f"is no choice: {path} registers what is measured; leave "
+                "it out.")
+    tell(announced(path))
+    return subprocess.run([program("kvbench"), "sweep", path, *words]).returncode
 
 
 def compared(claim: Claim, rows: list[Row], program: str) -> list[Row]:
@@ -193,6 +210,10 @@ def test_text(test: Row) -> str:
     verdict = {"a better": f"{test['a']} is better", "b better": f"{test['b']} is better"}.get(
         test["verdict"], test["verdict"])
     return f"{test['model']}, {test['text']}, {test['task']}: {test['a']} minus {test['b']} {ends}, {verdict}{reason}"
+
+
+def announced(path: str) -> str:
+    return f"{path}: {'; '.join(registered(path))}.\n"
 
 
 def registered(path: str) -> Iterator[str]:

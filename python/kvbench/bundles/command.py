@@ -173,8 +173,7 @@ def report(arguments: list[str] | None) -> int:
     except bundles.Changed as fault:
         return ended("kvbench-report", verify.DIFFERS, fault)
     page.write(found, given.output, given.title, _programs(given.programs))
-    return _print("".join(f"{claim.path}: {'; '.join(claims.registered(claim.path))}.\n" for claim in found.claims)
-                  if given.registered else "")
+    return _print("".join(claims.announced(claim.path) for claim in found.claims) if given.registered else "")
 
 
 def claim_parser(run: bool = False) -> Parser:
@@ -183,7 +182,7 @@ def claim_parser(run: bool = False) -> Parser:
                   epilog=CODES.format("the claim holds", "it is refuted", "the rows cannot tell"))
     made.add_argument("claim", metavar="CLAIM.toml", help="what was registered (docs/bundles.md)")
     made.add_argument("tables", nargs="*" if run else "+", metavar="TABLE.csv", help="all rows that it registers, and "
-                      "no others; or --run MODEL.gguf --text FILE -o TABLE.csv, which measures them with kvbench eval")
+                      "no others; or --run and the words of kvbench eval or sweep --registered, which measures them")
     made.add_argument("--programs", metavar="FOLDER", help=VERSION_HELP)
     return made
 
@@ -193,9 +192,9 @@ def claim(arguments: list[str] | None) -> int:
     if "--run" in words:  # what is behind it are words of kveval
         at = words.index("--run")
         given = claim_parser(run=True).parse_args(words[:at])
-        asked = claims.read(given.claim)
-        tell(f"{given.claim}: " + "; ".join(claims.registered(given.claim)) + ".\n")
-        return claims.measured(asked, words[at + 1:], _programs(given.programs)("kveval"))
+        programs, behind = _programs(given.programs), words[at + 1:]
+        code = claims.swept(given.claim, behind, programs)
+        return claims.measured(claims.read(given.claim), behind, programs) if code is None else code
     given = claim_parser().parse_args(arguments)
     asked = claims.read(given.claim)
     rows = claims.rows_for(asked, given.tables)
