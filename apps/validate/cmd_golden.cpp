@@ -82,9 +82,8 @@ bool is_of(const golden::Row& row, const golden::Method& method) {
 /// The golden rows of these methods. Throws Error where they are about another trace.
 std::vector<golden::Row> golden_rows_of(const GoldenFlags& o, std::span<const golden::Method> methods,
                                         const trace::Reader& reader) {
-  const report::CsvTable table =
-      o.golden.empty() ? report::parse_csv(golden::frozen_csv(), "golden.csv") : report::read_csv(o.golden);
-  std::vector<golden::Row> rows = golden::rows_of(table);
+  std::vector<golden::Row> rows = golden::rows_of(
+      o.golden.empty() ? report::parse_csv(golden::frozen_csv(), "golden.csv") : report::read_csv(o.golden));
   const golden::Row& first = rows.front();
   if (!reader.sha256().starts_with(first.sha256))
     throw Error("{}: the golden rows are about another trace: {} with SHA-256 {}...; this one has {}", reader.path(),
@@ -173,8 +172,7 @@ int write(const GoldenFlags& o) {
   }
   double deviation = 0;
   const std::vector<golden::Row> rows = golden::join_backends(by_backend, deviation);
-  const std::vector<golden::Row> all = with_others(rows);
-  output.finish(report::csv_of(golden::golden_columns(), std::span<const golden::Row>(all)));
+  output.finish(golden::csv_of(with_others(rows)));
   std::string text = fmt::format(
       "{} golden rows; where back ends share one, the largest difference of a figure is "
       "{:.2g} of its tolerance.\n",

@@ -161,8 +161,27 @@ std::span<const Column<Verified>> verified_columns() {
   return table;
 }
 
-std::vector<Row> rows_of(const CsvTable& table) {
+std::string csv_of(std::vector<Row> rows) {
+  for (std::size_t r = rows.size(); r-- > 1;) {
+    Row& row = rows[r];
+    const Row& before = rows[r - 1];
+    if (row.trace == before.trace) row.trace.clear();
+    if (row.sha256 == before.sha256) row.sha256.clear();
+    if (row.backends == before.backends) row.backends.clear();
+    if (row.rtol == before.rtol) row.rtol = NAN;
+    if (row.atol == before.atol) row.atol = NAN;
+  }
+  return report::csv_of(golden_columns(), std::span<const Row>(rows));
+}
+
+std::vector<Row> rows_of(CsvTable table) {
   require_columns(table, golden_columns(), "kvbench validate golden --write");
+  for (const char* const name : {"trace", "sha256", "backends", "rtol", "atol"}) {
+    const std::size_t column = *table.find(name);
+    for (std::size_t r = 1; r < table.rows.size(); ++r) {
+      if (std::string& cell = table.rows[r].cells[column]; cell.empty()) cell = table.rows[r - 1].cells[column];
+    }
+  }
   const report::RowReader<Row> read(table, golden_columns());
   std::vector<Row> rows;
   std::size_t ids = 0;

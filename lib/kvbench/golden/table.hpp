@@ -14,8 +14,10 @@ namespace kvbench::golden {
 std::span<const report::Column<Row>> golden_columns();
 std::span<const report::Column<Verified>> verified_columns();
 
-/// The golden rows of a table. Throws Error with file, line and column where it lacks a column, a cell cannot be read,
+/// The file of golden rows. What a row shares with the one above (trace, back ends, tolerances) is an empty cell.
+std::string csv_of(std::vector<Row> rows);
+/// The rows of such a file. Throws Error with file, line and column where it lacks a column, a cell cannot be read,
 /// rows are about different traces, or the digest and the numbers of entries are not those of the ids.
-std::vector<Row> rows_of(const report::CsvTable& table);
+std::vector<Row> rows_of(report::CsvTable table);
 
 }  // namespace kvbench::golden
