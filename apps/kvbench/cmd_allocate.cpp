@@ -242,8 +242,8 @@ Command add_allocate(CLI::App& app) {
       ->required();
   o.request.add(flags, &replay::FieldCommands::allocate);
   flags->add_option("--for", o.engine_name,
-                    "Only plans that this engine can set: llama.cpp, ik_llama.cpp, vllm or kvpress; also prints what "
-                    "one types there. Its own formats or methods are the menu unless --menu gives fewer");
+                    "Only plans that this engine can set: llama.cpp, mlx-lm, ik_llama.cpp, vllm or kvpress; also "
+                    "prints what one types there. Its own formats or methods are the menu unless --menu gives fewer");
   add_choice(flags, "--by", o.by, divisions,
              "What gets a budget of its own: layer (the default) or head, each kv head of each layer, which takes "
              "probes and a menu of methods that need one head alone");

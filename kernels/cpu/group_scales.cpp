@@ -42,6 +42,32 @@ float extreme_of(const float* x, Index count, Extremes range) {
   return 0;
 }
 
+struct Scaled {
+  float scale, offset;
+};
+
+float at_least(float x, float least) { return x > least ? x : least; }  // least where x is NaN
+
+/// Scale::edge
+Scaled scale_of_edge(float low, float high, float peak) {
+  high = at_least(high, 0);
+  const bool is_low = __builtin_fabsf(low) > __builtin_fabsf(high);
+  const float edge = is_low ? low : high, width = at_least((high - low) / peak, 1e-7f);
+  const float step = is_low ? width : -width, code = __builtin_roundf(edge / step);
+  return code == 0 ? Scaled{step, 0} : Scaled{edge / code, edge};
+}
+
+/// Of a range, the numerator of the scale where the scale is a quotient of it, else the scale; and the offset.
+Scaled scale_of_range(const GroupFormat& format, float low, float high) {
+  if (format.scale == Scale::range) return {high - low, low};
+  if (format.scale == Scale::edge) return scale_of_edge(low, high, format.peak);
+  const float step = at_least((high - low) / format.peak, 1e-6f);
+  const float zero = at_least(__builtin_roundf(-low / step), 0);
+  return {step, 0.0f - (zero < format.peak ? zero : format.peak) * step};
+}
+
+bool has_range(Scale scale) { return scale == Scale::range || scale == Scale::edge || scale == Scale::zero_point; }
+
 float norm_of(const float* x, Index count) {
   double sum = 0;
   for (Index k = 0; k < count; ++k) sum += static_cast<double>(x[k]) * static_cast<double>(x[k]);
@@ -62,9 +88,10 @@ void gather_along_channels(const Scales& op) {
         continue;
       }
       const Extremes range = range_of(x, count);
-      if (op.format.scale == Scale::range) {
-        extent = range.high - range.low;
-        offset = range.low;
+      if (has_range(op.format.scale)) {
+        const Scaled scaled = scale_of_range(op.format, range.low, range.high);
+        extent = scaled.scale;
+        offset = scaled.offset;
       } else {
         const float extreme = extreme_of(x, count, range);
         extent = op.format.scale == Scale::extreme ? extreme : __builtin_fabsf(extreme);
@@ -88,13 +115,14 @@ void add_row(Scale scale, const float* x, Index d, float* low, float* high) {
 void gather_along_tokens(const Scales& op, Context& context) {
   const Index n = op.rows.rows, d = op.rows.cols;
   const Scale scale = op.format.scale;
+  const bool ranges = has_range(scale);
   double* const squares = scratch<double>(context, 0, d);
   for (Index g = 0; g < op.scale.rows; ++g) {
     float* extents = op.scale.data + g * op.scale.stride;
     float* offsets = op.offset.data + g * op.offset.stride;
     for (Index c = 0; c < d; ++c) {
-      extents[c] = scale == Scale::range ? -kInfinity : 0;
-      offsets[c] = scale == Scale::range ? kInfinity : 0;
+      extents[c] = ranges ? -kInfinity : 0;
+      offsets[c] = ranges ? kInfinity : 0;
       squares[c] = 0;
     }
     const Index first = g * op.format.group;
@@ -107,16 +135,21 @@ void gather_along_tokens(const Scales& op, Context& context) {
     }
     if (scale == Scale::norm)
       for (Index c = 0; c < d; ++c) extents[c] = static_cast<float>(__builtin_sqrt(squares[c]));
-    if (scale != Scale::range) continue;
+    if (!ranges) continue;
     for (Index c = 0; c < d; ++c) {
-      offsets[c] += 0.0f;
-      extents[c] = (extents[c] + 0.0f) - offsets[c];
+      const Scaled scaled = scale_of_range(op.format, offsets[c] + 0.0f, extents[c] + 0.0f);
+      extents[c] = scaled.scale;
+      offsets[c] = scaled.offset;
     }
   }
 }
 
 Vec as_stored(Stored stored, Vec x) {
   if (stored == Stored::f32) return x;
+  if (stored == Stored::bf16) {
+    const IntVec bits = IntVec(x), cut = (bits + 0x7fff + (bits >> 16 & 1)) & static_cast<int>(0xffff0000);
+    return select(x == x, Vec(cut), x);
+  }
   const bool f16 = stored == Stored::f16;
   const Vec limit = broadcast(f16 ? 0x1p17f : 448.0f);
   const Vec a = smaller(magnitude(x), limit);
@@ -131,7 +164,8 @@ struct Finished {
 };
 
 Finished finish(const GroupFormat& format, Vec extent, Vec offset) {
-  const float divisor = format.scale == Scale::norm ? 1 : format.scale == Scale::extreme ? -format.peak : format.peak;
+  const bool is_scale = format.scale == Scale::norm || format.scale == Scale::edge || format.scale == Scale::zero_point;
+  const float divisor = is_scale ? 1 : format.scale == Scale::extreme ? -format.peak : format.peak;
   const bool of_peak = format.quotient == GroupFormat::Quotient::inverse_of_peak;
   const Vec scale = extent / divisor;
   const IntVec usable = (magnitude(scale) <= __FLT_MAX__) & (scale != 0);

@@ -59,6 +59,10 @@ __device__ float minifloat_value(const GroupFormat& format, unsigned code) {
 
 __device__ float as_stored(Stored stored, float x) {
   if (stored == Stored::f32 || isnan(x)) return x;
+  if (stored == Stored::bf16) {
+    const unsigned bits = __float_as_uint(x);
+    return __uint_as_float((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000);
+  }
   const bool f16 = stored == Stored::f16;
   const float a = fminf(fabsf(x), f16 ? 0x1p17f : 448.0f);
   const float shift = f16 ? rounding_shift(a, 10, -14) : rounding_shift(a, 3, -6);
@@ -69,6 +73,20 @@ __device__ float as_stored(Stored stored, float x) {
 struct ScaleOfGroup {
   float scale, offset, largest;
 };
+
+/// Scale::edge
+__device__ ScaleOfGroup scale_of_edge(float low, float high, float peak) {
+  const bool is_low = fabsf(low) > fabsf(high);
+  const float edge = is_low ? low : high, width = fmaxf((high - low) / peak, 1e-7f);
+  const float step = is_low ? width : -width, code = roundf(edge / step);
+  return code == 0 ? ScaleOfGroup{step, 0, 0} : ScaleOfGroup{edge / code, edge, 0};
+}
+
+/// Scale::zero_point
+__device__ ScaleOfGroup scale_of_zero_point(float low, float high, float peak) {
+  const float step = fmaxf((high - low) / peak, 1e-6f);
+  return {step, 0.0f - fminf(fmaxf(roundf(-low / step), 0.0f), peak) * step, 0};
+}
 
 __device__ ScaleOfGroup scale_of(const GroupScales<DeviceMatrix>& op, const Group& group) {
   float low = INFINITY, high = -INFINITY, extreme = 0;
@@ -86,6 +104,10 @@ __device__ ScaleOfGroup scale_of(const GroupScales<DeviceMatrix>& op, const Grou
   switch (op.format.scale) {
     case Scale::range:
       return {(high - low) / op.format.peak, low, largest};
+    case Scale::edge:
+      return scale_of_edge(low, fmaxf(high, 0.0f), op.format.peak);
+    case Scale::zero_point:
+      return scale_of_zero_point(low, high, op.format.peak);
     case Scale::largest:
       return {largest / op.format.peak, 0, largest};
     case Scale::extreme:

@@ -43,6 +43,7 @@ struct Minifloat {
 float as_stored(Stored stored, float x) {
   constexpr Minifloat e4m3{4, 3, 448};
   if (stored == Stored::f32 || std::isnan(x)) return x;
+  if (stored == Stored::bf16) return widen_bf16(narrow_bf16(x));
   return stored == Stored::f16 ? widen_f16(narrow_f16(x)) : e4m3.value(e4m3.code(x));
 }
 
@@ -71,6 +72,20 @@ struct ScaleOfGroup {
   float largest = 0;  ///< |x|
 };
 
+/// Scale::edge
+ScaleOfGroup scale_of_edge(float low, float high, float peak) {
+  const bool is_low = std::fabs(low) > std::fabs(high);
+  const float edge = is_low ? low : high, width = std::fmax((high - low) / peak, 1e-7f);
+  const float step = is_low ? width : -width, code = std::round(edge / step);
+  return code == 0 ? ScaleOfGroup{step, 0} : ScaleOfGroup{edge / code, edge};
+}
+
+/// Scale::zero_point
+ScaleOfGroup scale_of_zero_point(float low, float high, float peak) {
+  const float step = std::fmax((high - low) / peak, 1e-6f);
+  return {step, 0.0f - std::fmin(std::fmax(std::round(-low / step), 0.0f), peak) * step};
+}
+
 ScaleOfGroup scale_of(const GroupFormat& format, const std::vector<float>& group) {
   float low = std::numeric_limits<float>::infinity(), high = -low;
   float extreme = 0;
@@ -83,6 +98,8 @@ ScaleOfGroup scale_of(const GroupFormat& format, const std::vector<float>& group
   high += 0.0f;
   const float largest = std::fabs(extreme);
   if (format.scale == Scale::range) return {(high - low) / format.peak, low, largest};
+  if (format.scale == Scale::edge) return scale_of_edge(low, std::max(high, 0.0f), format.peak);
+  if (format.scale == Scale::zero_point) return scale_of_zero_point(low, high, format.peak);
   if (format.scale == Scale::largest) return {largest / format.peak, 0, largest};
   if (format.scale == Scale::extreme) return {extreme / -format.peak, 0, largest};
   return {norm(group), 0, largest};

@@ -107,7 +107,8 @@ class Allocate(CliTest):
                                    r"( --kv-cache-dtype-skip-layers( \d)+)?\n"),
                 ("ik_llama.cpp", "80%mem",
                  r"In ik_llama\.cpp \(.*\):\n    llama-server -m MODEL\.gguf -fa on -ctk \S+"),
-                ("llama.cpp", "60%mem", r"In llama\.cpp \(.*\):\n    llama-server -m MODEL\.gguf --cache-type-k \S+")):
+                ("llama.cpp", "60%mem", r"In llama\.cpp \(.*\):\n    llama-server -m MODEL\.gguf --cache-type-k \S+"),
+                ("mlx-lm", "60%mem", r"    mlx_lm\.generate --model MODEL --prompt TEXT --kv-bits 8 --kv-group-size 64")):
             with self.subTest(engine):
                 plan = self.path(engine + ".toml")
                 told = self.ok("allocate", probes, "--for", engine, "-b", budget, "-o", plan)
@@ -116,7 +117,7 @@ class Allocate(CliTest):
                 formats.discard("exact")
                 self.assertLessEqual(len(formats), 2 if engine.startswith("ik") else 1)
                 rule = "The first 2 and the last 2 layers in 16 bits" in " ".join(told.split())
-                self.assertEqual(rule, engine != "llama.cpp")
+                self.assertEqual(rule, engine not in ("llama.cpp", "mlx-lm"))
                 held = self.replay(plan, "-b", budget, trace=probes)[0]
                 self.assertEqual(held["status"], "ok", held["reason"])
                 self.assertLessEqual(float(held["total_bytes"]) / float(held["full_bytes"]), int(budget[:2]) / 100)

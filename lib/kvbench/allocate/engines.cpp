@@ -19,11 +19,15 @@ namespace {
 /// `sliding_window` for those with a window. kvpress: presses/per_layer_compression_press.py, which takes presses that
 /// score tokens.
 constexpr Engine table[] = {
-    {"llama.cpp", "5a4d0feca of September 2026", Shape::equal, "has one type of keys and one of values in all layers"},
+    {"llama.cpp", "5a4d0feca of September 2026", Shape::equal, "has one type of keys and one of values in all layers",
+     "llama-server -m MODEL.gguf"},
+    {"mlx-lm", "0.32", Shape::equal, "has one number of bits in all layers",
+     "mlx_lm.generate --model MODEL --prompt TEXT"},
     {"ik_llama.cpp", "8337e4cd of August 2026", Shape::ends,
-     "can give the first and the last layers other types than the rest"},
-    {"vLLM", "0.21", Shape::whole, "can leave layers in the type of the model, and has one format for the rest"},
-    {"kvpress", "0.5.5", Shape::shares, "can keep another share of the tokens in each layer, with one press"},
+     "can give the first and the last layers other types than the rest", "llama-server -m MODEL.gguf -fa on"},
+    {"vLLM", "0.21", Shape::whole, "can leave layers in the type of the model, and has one format for the rest",
+     "vllm serve MODEL"},
+    {"kvpress", "0.5.5", Shape::shares, "can keep another share of the tokens in each layer, with one press", ""},
 };
 
 bool is_exact(const replay::MethodChoice& method) { return method.info->kind == methods::Kind::exact; }
@@ -55,9 +59,10 @@ std::vector<replay::MethodChoice> formats_of(const Engine& engine, Index channel
     return out;
   }
   for (auto [info, settings] : methods::rows_of_engine(engine.name)) {
-    // llama.cpp rotates heads that blocks of 64 channels fill.
+    // llama.cpp rotates heads that blocks of 64 channels fill; mlx refuses groups that do not fill a head.
     for (methods::Assignment& of : settings) {
       if (of.name == "hadamard" && channels % 64 != 0) of.value = "false";
+      if (of.name == "group" && of.value == "64" && channels % 64 != 0) of.value = "32";
     }
     const replay::MethodChoice choice{info, info->bind(settings)};
     // PerLayerCompressionPress wraps a press that scores tokens, no other wrapper.
@@ -227,7 +232,7 @@ bool is_rotated(const replay::MethodChoice& method) {
 }
 
 /// The flags of a plan of ends. ik_llama.cpp counts the layers of the model, also those without a place.
-std::string ends_text(const Damages& damages, const Plan& plan) {
+std::string ends_text(const Engine& engine, const Damages& damages, const Plan& plan) {
   std::size_t first = 0, last = 0;
   while (first < plan.size() && plan[first] == plan.front()) ++first;
   while (last < plan.size() && plan[plan.size() - 1 - last] == plan.back()) ++last;
@@ -241,8 +246,8 @@ std::string ends_text(const Damages& damages, const Plan& plan) {
   const std::size_t rest = front_is_rest ? plan.front() : back_is_rest ? plan.back() : plan[first];
   const auto& method = damages.menu[rest].method;
   const auto [keys, values] = ik_types_of(method);
-  std::string text = fmt::format("llama-server -m MODEL.gguf -fa on -ctk {} -ctv {}{}", keys, values,
-                                 is_rotated(method) ? " -khad -vhad" : "");
+  std::string text =
+      fmt::format("{} -ctk {} -ctv {}{}", engine.program, keys, values, is_rotated(method) ? " -khad -vhad" : "");
   const auto add = [&](std::string_view end, std::size_t entry, std::int64_t count) {
     const auto [end_keys, end_values] = ik_types_of(damages.menu[entry].method);
     if (end_keys != keys) text += fmt::format(" -ctk-{} {},{}", end, end_keys, count);
@@ -265,7 +270,7 @@ std::string whole_text(const Engine& engine, const Damages& damages, const Plan&
       flags = ' ' + methods::setting_in(engine.name, method.info->name, method.params.text());
     }
   }
-  return "vllm serve MODEL" + flags +
+  return std::string(engine.program) + flags +
          (flags.empty() || skipped.empty() ? "" : " --kv-cache-dtype-skip-layers" + skipped);
 }
 
@@ -292,12 +297,13 @@ std::vector<std::string> settings_of(const Engine& engine, const Damages& damage
     case Shape::whole:
       return {whole_text(engine, damages, plan)};
     case Shape::ends:
-      return {ends_text(damages, plan)};
+      return {ends_text(engine, damages, plan)};
     case Shape::equal:
       break;
   }
   const replay::MethodChoice& method = damages.menu[plan.front()].method;
-  return {"llama-server -m MODEL.gguf " + methods::setting_in(engine.name, method.info->name, method.params.text())};
+  return {
+      fmt::format("{} {}", engine.program, methods::setting_in(engine.name, method.info->name, method.params.text()))};
 }
 
 }  // namespace kvbench::allocate

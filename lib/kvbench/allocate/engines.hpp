@@ -25,7 +25,8 @@ struct Engine {
   std::string_view name;     ///< as --for takes it
   std::string_view version;  ///< of which the shape was read
   Shape shape;
-  std::string_view limits;  ///< what it can set, as the end of a sentence that begins with its name
+  std::string_view limits;   ///< what it can set, as the end of a sentence that begins with its name
+  std::string_view program;  ///< what its flags follow
 };
 
 std::span<const Engine> engines();

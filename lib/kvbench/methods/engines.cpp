@@ -61,14 +61,14 @@ void add_llama(std::vector<Setting>& table) {
       table.push_back(
           {fmt::format("{}[hadamard=true{}]", keys, with), Engine::llama_cpp, where, "", !processor && p < named});
       table.push_back({fmt::format("{}[hadamard=false{}]", keys, with), Engine::llama_cpp, where,
-                       "head dimensions that are no multiple of 64", !processor && p < named});
+                       "head dimensions that are no multiple of 64", false});
     }
   }
 }
 
 /// All rows, read in November 2026. vLLM: docs/features/quantization/quantized_kvcache.md, and its page about
-/// TurboQuant of May 2026. kvpress 0.5.5, as tests/kvpress_test.py compares it; it compresses at the end of the prompt
-/// alone.
+/// TurboQuant of May 2026. mlx-lm 0.32: maybe_quantize_kv_cache(), which rounds a block of the prompt after it was read.
+/// kvpress 0.5.5, as tests/kvpress_test.py compares it; it compresses at the end of the prompt alone.
 const std::vector<Setting>& table() {
   static const std::vector<Setting> all = [] {
     std::vector<Setting> rows;
@@ -79,6 +79,7 @@ const std::vector<Setting>& table() {
     add("fp8", Engine::vllm, "--kv-cache-dtype fp8");
     add("fp8[form=e5m2]", Engine::vllm, "--kv-cache-dtype fp8_e5m2");
     add("fp8[scale=token-head]", Engine::vllm, "--kv-cache-dtype fp8_per_token_head");
+    add("int4[group=0,form=vllm]", Engine::vllm, "--kv-cache-dtype int4_per_token_head");
     add("int8[group=0,form=vllm]", Engine::vllm, "--kv-cache-dtype int8_per_token_head");
     rows.push_back({"int8[group=0,form=vllm-cut]", Engine::vllm, "--kv-cache-dtype int8_per_token_head",
                     "versions before #45361 of June 2026", false});
@@ -86,6 +87,16 @@ const std::vector<Setting>& table() {
     add("turboquant@vllm[preset=fp8/4]", Engine::vllm, "--kv-cache-dtype turboquant_k8v4");
     add("turboquant@vllm[preset=3/4]", Engine::vllm, "--kv-cache-dtype turboquant_k3v4_nc");
     add("turboquant@vllm[preset=3/3]", Engine::vllm, "--kv-cache-dtype turboquant_3bit_nc");
+    for (const int bits : {4, 8}) {
+      for (const int group : {64, 32, 128}) {
+        rows.push_back({fmt::format("int{}[group={},form=mlx]", bits, group), Engine::mlx,
+                        fmt::format("--kv-bits {} --kv-group-size {} --quantized-kv-start 0", bits, group),
+                        group == 32   ? "head dimensions that are multiples of 32"
+                        : group == 64 ? "head dimensions that are multiples of 64"
+                                      : "head dimensions that are multiples of 128",
+                        group == 64});
+      }
+    }
     add("sink[reposition=false]", Engine::kvpress, "StreamingLLMPress({ratio})");
     add("snapkv@kvpress", Engine::kvpress, "SnapKVPress({ratio})");
     add("adakv@kvpress(snapkv@kvpress)", Engine::kvpress,
@@ -154,7 +165,7 @@ std::string setting_in(std::string_view engine, std::string_view method, std::st
 std::vector<MethodSettings> rows_of_engine(std::string_view engine) {
   std::vector<MethodSettings> rows;
   for (const Setting& row : table()) {
-    if (same_name(name_of(row.engine), engine) && row.models.empty() && row.named) rows.push_back(settings_of(row));
+    if (same_name(name_of(row.engine), engine) && row.named) rows.push_back(settings_of(row));
   }
   return rows;
 }

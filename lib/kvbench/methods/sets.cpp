@@ -31,7 +31,8 @@ std::vector<std::string> set_names() {
     const std::string kind(name_of(method.kind));
     if (method.kind != Kind::exact && std::ranges::find(names, kind) == names.end()) names.push_back(kind);
   }
-  for (const Engine engine : {Engine::llama_cpp, Engine::vllm, Engine::kvpress}) names.emplace_back(name_of(engine));
+  for (const Engine engine : {Engine::llama_cpp, Engine::vllm, Engine::kvpress, Engine::mlx})
+    names.emplace_back(name_of(engine));
   return names;
 }
 

@@ -148,6 +148,8 @@ TEST_CASE("menus are what engines compute as kvbench does") {
   CHECK_FALSE(has(names("ik_llama.cpp", 64), "q4_0[hadamard=true]"));  // which has a scale of its own there
   CHECK(has(names("vLLM", 128), "fp8[]"));
   CHECK(has(names("vLLM", 128), "exact[]"));
+  CHECK(has(names("mlx-lm", 128), "int4[group=64;form=mlx]"));
+  CHECK(has(names("mlx-lm", 96), "int4[form=mlx]"));  // groups of 32, the default of int4
   CHECK(has(names("kvpress", 128), "snapkv@kvpress[]"));
   CHECK_FALSE(has(names("kvpress", 128), "keydiff[block=128]"));  // a wrapper scores no tokens
   CHECK_FALSE(has(names("kvpress", 128), "adakv@kvpress(snapkv@kvpress)[]"));

@@ -109,6 +109,22 @@ TEST_CASE("scales of the largest magnitude, its signed number, and the norm") {
   CHECK(scales({.scale = Scale::largest}, {{3, 8}}).offset == Floats{0});
 }
 
+TEST_CASE("scales of which the end with the larger magnitude is a whole number of steps") {
+  const GroupFormat format{.scale = Scale::edge, .peak = 3, .stored = Stored::bf16, .bits = 2};
+  const auto s = scales(format, {{-5, 1, 0, 1}, {5, -1, 0, 0}, {-4, -2, -4, -3}, {2, 1, 2, 1}, {0, 0, 0, 0}});
+  CHECK(s.scale == Floats{5 / 3.0f, -5 / 3.0f, 4 / 3.0f, -1 / 3.0f, -1e-7f});  // 5 is 2.5 steps of (5 + 1) / 3
+  CHECK(s.offset == Floats{-5, 5, -4, 2, 0});
+  CHECK(s.stored_scale[2] == 1.3359375f);  // 4 / 3 in 8 bits
+  CHECK(coded(format, {{-5, 1, 0, -1.25f}}).codes == Codes{0, 3, 3, 2});
+}
+
+TEST_CASE("scales with a zero point: a whole number of steps from the offset to 0, in the range of codes") {
+  const GroupFormat format{.scale = Scale::zero_point, .peak = 3, .stored = Stored::f32, .bits = 2};
+  const auto s = scales(format, {{-1, 2, 0.5f, 0}, {-1.5f, 1.5f, 0, 0}, {2, 5, 3, 2}, {-5, -2, -3, -4}, {0, 0, 0, 0}});
+  CHECK(s.scale == Floats{1, 1, 1, 1, 1e-6f});
+  CHECK(s.offset == Floats{-1, -2, 0, -3, 0});
+}
+
 TEST_CASE("inverses: of the scale, or the peak by the largest magnitude") {
   // In fp32, 127 / 11 and 1 / (3 / 127) differ.
   const GroupFormat format{.scale = Scale::largest, .peak = 127};

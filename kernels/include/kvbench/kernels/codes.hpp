@@ -24,7 +24,13 @@ enum class Scale {
   range,    ///< o = min, s = (max - min) / peak
   largest,  ///< o = 0, s = max |x| / peak
   extreme,  ///< o = 0, s = x / -peak of the x with the largest |x|, the first of several; so ggml's q4_0 and q5_0
-  norm,     ///< o = 0, s = |x|_2, squares summed in fp64 in the order of the group, and rounded after the root
+  /// l = min, h = max(0, max); e = l if |l| > |h|, else h; t = max((h - l) / peak, 1e-7), negative if e is h;
+  /// q = e / t, rounded half away from 0. o = e, s = e / q; if q is 0, o = 0 and s = t. So mlx's affine mode.
+  edge,
+  /// s = max((max - min) / peak, 1e-6), o = -z s with z = -min / s, rounded half away from 0, in [0, peak]. So vLLM's
+  /// int4_per_token_head.
+  zero_point,
+  norm,  ///< o = 0, s = |x|_2, squares summed in fp64 in the order of the group, and rounded after the root
 };
 
 /// What a code c says about y = (x - o) / s, which is 0 where it is NaN, and where s is 0 or not finite.
@@ -41,8 +47,8 @@ enum class Rounding {
 };
 
 /// The element type of stored scales and offsets: rounded to nearest, ties to even. Beyond the largest finite value,
-/// f16 becomes infinite (as in ggml; decoding may then give NaN) and e4m3 saturates at 448.
-enum class Stored { f32, f16, e4m3 };
+/// f16 and bf16 become infinite (as in ggml; decoding may then give NaN) and e4m3 saturates at 448.
+enum class Stored { f32, f16, bf16, e4m3 };
 
 struct GroupFormat {
   Axis axis = Axis::channels;

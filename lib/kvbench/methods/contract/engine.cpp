@@ -19,7 +19,7 @@ constexpr std::string_view permuted[] = {
 }  // namespace
 
 std::string_view name_of(Engine engine) {
-  constexpr std::string_view names[] = {"", "llama.cpp", "vLLM", "kvpress"};
+  constexpr std::string_view names[] = {"", "llama.cpp", "vLLM", "kvpress", "mlx-lm"};
   return name_in(names, engine);
 }
 

@@ -18,6 +18,7 @@ Element element_of(kernels::Stored stored) {
     case kernels::Stored::f32:
       return Element::f32;
     case kernels::Stored::f16:
+    case kernels::Stored::bf16:  // of as many bytes
       return Element::f16;
     case kernels::Stored::e4m3:
       return Element::u8;
@@ -114,7 +115,8 @@ Footprint GroupCodec::footprint(Index rows, Index cols) const {
   const Index r = format.scale_rows(rows), c = format.scale_cols(cols);
   Footprint arrays = {{.name = "codes", .element = packed(format.bits), .rows = rows, .cols = cols},
                       {.name = "scales", .element = element_of(format.stored), .rows = r, .cols = c}};
-  if (format.scale == kernels::Scale::range)
+  // Scale::zero_point has its few bits among those of the scale.
+  if (format.scale == kernels::Scale::range || format.scale == kernels::Scale::edge)
     arrays.push_back({.name = "minima", .element = element_of(format.stored), .rows = r, .cols = c});
   return arrays;
 }

@@ -9,19 +9,29 @@
 // vllm/v1/attention/ops/triton_reshape_and_cache_flash.py): s = max |x| / 127 over a token of a head, in fp32; the code
 // is x (1 / s), rounded since vllm-project/vllm #45361 (June 2026). Before, storing a float as int8 cut it to a whole
 // number (form=vllm-cut): numbers shrink by half a step on average.
+// int4[group=0,form=vllm] is its int4_per_token_head (#40835; int4_per_token_head.py of 055e47c2): the row times a
+// Hadamard matrix with fixed signs, then a step of its range / 15 and the zero point, a code, in the last bits of the
+// step in fp32.
+// int4 and int8[group=64,form=mlx] are mlx's affine mode of 4 and 8 bits, which mlx-lm stores its cache in (--kv-bits;
+// affine_quantize in mlx/backend/metal/kernels/quantized.h): the step is stretched so that the end of the range with
+// the larger magnitude is decoded exactly and zero nearly. Codes follow from steps in fp32, which are stored in bf16.
 //
-// Parameters: group, form (int8). `int` chooses the bits, of 8, 6, 5, 4, 3 and 2, by the budget; bits sets them, and
-// value_bits sets those of values apart.
+// Parameters: group, form (int4, int8). `int` chooses the bits, of 8, 6, 5, 4, 3 and 2, by the budget; bits sets them,
+// and value_bits sets those of values apart.
 // Complexity: O(n (d + dv)) to encode and to decode. Memory: (bits + 32 / group) / 16 of the cache in 16 bits.
 // Worst-case error of a number: (max - min) / (2 (2^bits - 1)), and the rounding of m and s to f16.
-// Deviations: there is no paper. vLLM's scale is at least 1e-6.
+// Deviations: there is no paper. vLLM's scale is at least 1e-6. mlx stores in the type of the model, bf16 or f16.
+// vLLM rounds rotated rows to 16 bits, too, and the last four bits of the step of int4 are the zero point.
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 
 #include <kvbench/methods/quantisation/group_codec.hpp>
 #include <kvbench/methods/quantisation/methods.hpp>
+#include <kvbench/methods/stages/draws.hpp>
 #include <kvbench/methods/stages/quantiser.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
 namespace {
@@ -36,18 +46,34 @@ void fields(ParamVisitor& visitor, IntegerParams& params) {
                   "channels that share a minimum and a step; 0: the whole head vector");
 }
 
+enum class Form { range, mlx, vllm, vllm_cut };  // int4 has the first three
+
+struct Int4Params : IntegerParams {
+  Form form = Form::range;
+};
+void fields(ParamVisitor& visitor, Int4Params& params) {
+  fields(visitor, static_cast<IntegerParams&>(params));
+  visitor.choice("form", params.form, {"range", "mlx", "vllm"},
+                 "minimum and step of a group; mlx's, with group=32, 64, 128; or vLLM's int4_per_token_head, with "
+                 "group=0");
+}
 struct Int8Params : IntegerParams {
-  enum class Form { range, vllm, vllm_cut } form = Form::range;
+  Form form = Form::range;
 };
 void fields(ParamVisitor& visitor, Int8Params& params) {
   fields(visitor, static_cast<IntegerParams&>(params));
-  visitor.choice("form", params.form, {"range", "vllm", "vllm-cut"},
-                 "minimum and step of a group, or vLLM's int8_per_token_head, now and before #45361, with group=0");
+  visitor.choice("form", params.form, {"range", "mlx", "vllm", "vllm-cut"},
+                 "minimum and step of a group; mlx's, with group=32, 64, 128; or vLLM's int8_per_token_head, now and "
+                 "before #45361, with group=0");
 }
-void check(const Int8Params& params) {
-  if (params.form != Int8Params::Form::range && params.group != 0)
+void check_form(Form form, Index group) {
+  if (form == Form::mlx && group != 32 && group != 64 && group != 128)
+    throw Error("parameter 'form': mlx has groups of 32, 64 and 128 channels; give group=64, the default of mlx-lm");
+  if ((form == Form::vllm || form == Form::vllm_cut) && group != 0)
     throw Error("parameter 'form': vLLM has one scale for a token of a head; give group=0");
 }
+void check(const Int4Params& params) { check_form(params.form, params.group); }
+void check(const Int8Params& params) { check_form(params.form, params.group); }
 
 struct IntParams : IntegerParams {
   Index bits = 0, value_bits = 0;
@@ -102,15 +128,66 @@ std::shared_ptr<const Codec> vllm_codec(Index columns, bool cut) {
   return std::make_shared<GroupCodec>(settings);
 }
 
+/// vLLM's rotation without 1 / sqrt(d): the Sylvester-Hadamard matrix, with columns of the signs _get_rht_signs(d, 0).
+/// PyTorch's generator draws them from one seed, so that a shorter row has the first signs of a longer one.
+std::vector<double> vllm_rotation(Index d) {
+  constexpr std::uint64_t positive[] = {0x808035b16573590d, 0x6b7f5438a6443d6c, 0xabafc4414aa48b81, 0xfa2043a0320b9848,
+                                        0xa8a9c7cb4d6e1c33, 0x9803b3591b951dda, 0xcd26200e3038796e, 0x8a9dacb9c9a02476};
+  if (d < 2 || d > 64 * std::ssize(positive) || !std::has_single_bit(static_cast<std::uint64_t>(d)))
+    throw Unavailable(fmt::format("vLLM rotates a power of two of channels, and kvbench at most 512, not {}", d));
+  std::vector<double> out;
+  for (std::uint64_t j = 0; j < static_cast<std::uint64_t>(d); ++j) {
+    for (std::uint64_t k = 0; k < static_cast<std::uint64_t>(d); ++k)
+      out.push_back((positive[k / 64] >> k % 64 & 1) == static_cast<unsigned>(std::popcount(j & k)) % 2 ? -1 : 1);
+  }
+  return out;
+}
+
+/// Rows that vLLM rotates before it rounds them to 4 bits.
+class TurnedCodec : public Codec {
+ public:
+  explicit TurnedCodec(Index d)
+      : d_(d),
+        rotation_(vllm_rotation(d)),
+        rounded_({.format = {.group = d,
+                             .scale = kernels::Scale::zero_point,
+                             .quotient = kernels::GroupFormat::Quotient::inverse,
+                             .stored = kernels::Stored::f32,
+                             .rounding = kernels::Rounding::half_away}}) {}
+
+  Buffer<const float> decoded(const Buffer<const float>& rows, Backend& backend) const override {
+    const MatrixPair turn = matrix_pair(rotation_, d_, d_, 1 / std::sqrt(static_cast<double>(d_)), backend);
+    return projected(rounded_.decoded(projected(rows, turn.matrix, backend), backend), turn.transpose, backend);
+  }
+  bool by_row() const override { return true; }
+  Footprint footprint(Index rows, Index cols) const override { return rounded_.footprint(rows, cols); }
+
+ private:
+  Index d_;
+  std::vector<double> rotation_;
+  GroupCodec rounded_;
+};
+
+std::shared_ptr<const Codec> mlx_codec(Index bits, Index group) {
+  kernels::GroupFormat format = range_format(static_cast<int>(bits), group);
+  format.scale = kernels::Scale::edge;
+  format.stored = kernels::Stored::bf16;
+  format.rounding = kernels::Rounding::half_away;
+  return std::make_shared<GroupCodec>(GroupCodecSettings{.format = format, .encode_with_stored = false});
+}
+
 template <Index bits, class P>
 std::vector<std::string> fixed_level(const P&) {
   return {name_of_bits(bits)};
 }
 template <Index bits, class P>
 Codecs fixed_codecs(const HeadPrompt& head, const P& params, std::size_t, std::uint32_t, Backend&) {
-  if constexpr (std::is_same_v<P, Int8Params>) {
-    const bool cut = params.form == P::Form::vllm_cut;
-    if (params.form != P::Form::range) return {vllm_codec(head.keys.cols(), cut), vllm_codec(head.values.cols(), cut)};
+  if constexpr (!std::is_same_v<P, IntegerParams>) {
+    const bool cut = params.form == Form::vllm_cut;
+    if (params.form == Form::mlx) return {mlx_codec(bits, params.group), mlx_codec(bits, params.group)};
+    if (bits == 4 && params.form == Form::vllm)
+      return {std::make_shared<TurnedCodec>(head.keys.cols()), std::make_shared<TurnedCodec>(head.values.cols())};
+    if (params.form != Form::range) return {vllm_codec(head.keys.cols(), cut), vllm_codec(head.values.cols(), cut)};
   }
   return codecs_of(head, bits, bits, params);
 }
@@ -162,11 +239,14 @@ MethodInfo int_method() {
 }
 MethodInfo int8_method() {
   return fixed_method<8, Int8Params>(
-      "[group=0,form=vllm] is vLLM's int8_per_token_head. Before #45361 (June 2026) it cut numbers instead of rounding "
+      "[group=64,form=mlx] is what mlx-lm stores, [group=0,form=vllm] is vLLM's int8_per_token_head. Before #45361 "
+      "(June 2026) it cut numbers instead of rounding "
       "them: form=vllm-cut.");
 }
 MethodInfo int4_method() {
-  return fixed_method<4>("vLLM's int4_per_token_head (#40835) is another format: it rotates, and has a codebook.");
+  return fixed_method<4, Int4Params>(
+      "[group=0,form=vllm] is vLLM's int4_per_token_head (#40835), which rotates; [group=64,form=mlx] is what mlx-lm "
+      "stores.");
 }
 MethodInfo int2_method() { return fixed_method<2>("kivi2 shares steps of keys over tokens instead of channels."); }
 

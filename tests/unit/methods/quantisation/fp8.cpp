@@ -109,6 +109,48 @@ TEST_CASE("int8 in vLLM's forms rounds numbers to whole steps of a token, or cut
   CHECK_THROWS_WITH(find_method("int8").bind(Settings{{"form", "vllm"}}), doctest::Contains("give group=0"));
 }
 
+// Codes, scale and offset are those of mlx.core.quantize (mlx 0.32.4 on a processor, numbers and scales in bf16). The
+// step of 4 bits, 3.875 / 15 = 0.258, becomes 2.375 / 9 = 0.264.
+TEST_CASE("int4 and int8 in mlx's form have its codes, steps and ends") {
+  Floats row;
+  for (int k = 0; k < 32; ++k) row.push_back(static_cast<float>(k * 7 % 32 - 12) / 8 + static_cast<float>(k % 3) / 16);
+  const auto check = [&](const char* method, float step, const std::vector<int>& codes) {
+    Floats expected;
+    for (const int code : codes) expected.push_back(static_cast<float>(code) * step + 2.375f);
+    const auto codec = key_codecs(method, {{"group", "32"}, {"form", "mlx"}}, {coded_prompt({}, 32)}).front();
+    CHECK(decoded(*codec, row, 32) == expected);
+    CHECK(bytes_of(codec->footprint(10, 32)) == 10 * (method[3] == '4' ? 16 : 32) + 10 * 4);
+  };
+  check("int4", -0.263671875f,
+        {15, 11, 8, 5, 1, 13, 10, 6, 3, 0, 12, 8, 5, 2, 13, 10, 7, 3, 0, 12, 9, 6, 2, 14, 11, 7, 4, 1, 13, 9, 6, 3});
+  check("int8", -0.01519775390625f, {255, 193, 131, 82,  21,  222, 172, 111, 49,  0,   201, 140, 90,  29,  230, 181,
+                                     119, 57,  8,   209, 148, 99,  37,  238, 189, 127, 66,  16,  218, 156, 107, 45});
+  CHECK_THROWS_WITH(find_method("int4").bind(Settings{{"form", "mlx"}, {"group", "0"}}),
+                    doctest::Contains("give group=64"));
+}
+
+// The numbers are those of a transcription of vLLM's int4_per_token_head.py in PyTorch, in fp32.
+TEST_CASE("int4 in vLLM's form rotates a token of a head with vLLM's signs, and has a zero point") {
+  const auto round = [](Index d, auto number) {
+    Floats row;
+    for (int k = 0; k < d; ++k) row.push_back(number(k));
+    const auto codec = key_codecs("int4", {{"group", "0"}, {"form", "vllm"}}, {coded_prompt({}, d)}).front();
+    CHECK(bytes_of(codec->footprint(10, d)) == 10 * d / 2 + 10 * 4);  // the zero point is inside the step
+    return decoded(*codec, row, d);
+  };
+  const auto close = [](float a, double b) { return std::fabs(a - b) < 1e-5; };
+  const Floats short_row =
+      round(16, [](int k) { return static_cast<float>(k * 5 % 16 - 6) / 4 + static_cast<float>(k % 3) / 8; });
+  const double expected[] = {-1.487501, -0.070834, 1.345835,  2.337502, -0.212500, 1.062501,  2.054169, -0.637501,
+                             0.920834,  1.770835,  -0.920834, 0.495834, 1.487501,  -1.062501, 0.354167, 1.204168};
+  for (std::size_t k = 0; k < 16; ++k) CHECK(close(short_row[k], expected[k]));
+  const Floats row = round(128, [](int k) { return static_cast<float>(k * 37 % 128 - 50) / 32; });
+  CHECK(close(row[0], -1.494922));
+  CHECK(close(row[64], 0.382422));
+  CHECK(close(row[127], 1.286328));
+  CHECK_THROWS_AS(round(80, [](int) { return 1.0f; }), Unavailable);
+}
+
 TEST_CASE("fp8 stores a byte a number, and its scales in fp32") {
   const std::vector<HeadPrompt> heads(2, coded_prompt(Floats(24, 1.0f), 12));
   const auto bytes = [&](const char* scale, std::size_t head) {
