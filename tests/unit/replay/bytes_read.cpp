@@ -11,6 +11,7 @@
 
 #include <support/backends.hpp>
 #include <support/rows.hpp>
+#include <support/small.hpp>
 
 using namespace kvbench;
 using namespace kvbench::methods;
@@ -136,6 +137,40 @@ TEST_CASE("a query of every method that retrieves reads the bytes that a count b
       CHECK(account(footprints[h], Element::f16, retrieved, 96, 8, 6, estimated).read == count.bytes(found));
     }
   }
+}
+
+// Heads of 8 tokens, d = dv = 1: a token has 4 bytes. clusterkv-repo starts a cluster at each of the 7 tokens beside the
+// sink, of which those of the tokens 1 and 4 get all. It reads the sink (4), 7 centroids with sizes and offsets (70),
+// and for each query head tokens, their numbers in the cluster and those chosen (12 each): one with trim, three with
+// pad. retroinfer reads 2 tokens (8), 2 centroids (4), a number, a size and an offset of each chosen cluster (12), and
+// the sum of values of an estimated one (2) or its 3 tokens (12).
+// rocketkv, n = 96, B = 12: 96 / 4^0.32 = 61.6 tokens stay, 61 / 24 = 2.54, pages of 2 tokens, round(16 / 2.54) = 6
+// channels: 31 pages of 12 bytes, 12 tokens of 28 bytes and their numbers.
+TEST_CASE("clusterkv-repo, retroinfer and rocketkv read the bytes that a count by hand gives") {
+  const auto read = [](const char* method, const HeadData& head, Index budget, std::vector<Assignment> settings) {
+    const auto cache = open_cache(method, std::move(settings), prompt_of(head, ref()), budget, 0);
+    const auto tokens = static_cast<std::int32_t>(head.n);
+    std::vector<HostTable> tables;
+    for (const EntryTable& table : cache->entries(query_block(head, head.n - 1, head.n, head.n, ref())))
+      tables.push_back(on_host(table, ref()));
+    const auto [retrieved, estimated] = HostEntries(tables, 1).rows_read(head.group, 0, 0, tokens);
+    return account(cache->footprint(), Element::f16, retrieved, head.n, head.d, head.dv, estimated).read;
+  };
+  const auto repo = [&](Index group, const char* fill) {
+    return read("clusterkv-repo", small_head({0, 1, 1, 1, -1, -1, -1, -1}, 8, group), 2,
+                {{"sinks", "1"}, {"clusters", "7"}, {"fill", fill}});
+  };
+  CHECK(repo(1, "trim") == 4 + 70 + 12);
+  CHECK(repo(1, "pad") == 4 + 70 + 3 * 12);
+  CHECK(repo(2, "pad") == 4 + 70 + 2 * 3 * 12);
+  const auto infer = [&](Index budget, const char* estimated) {
+    return read("retroinfer", small_head({0, -1, -2, -3, 1, 1, 1, 0}, 8), budget,
+                {{"sinks", "1"}, {"window", "1"}, {"tokens_per_cluster", "4"}, {"estimated", estimated}});
+  };
+  CHECK(infer(6, "0.5") == 8 + 4 + 2 * 12 + 2 * 2);
+  CHECK(infer(7, "0.25") == 8 + 4 + 2 * 12 + 2 + 12);
+  CHECK(infer(7, "0") == 8 + 4 + 12 + 12);
+  CHECK(read("rocketkv", random_head(shape, 1, ref()), 12, {{"window", "8"}}) == 31 * 12 + 12 * (28 + 4));
 }
 
 TEST_CASE("the estimates of retroinfer are not read as tokens") {

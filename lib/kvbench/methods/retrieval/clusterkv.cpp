@@ -78,6 +78,12 @@ class ClusterIndex {
   Index tokens() const { return static_cast<Index>(members_.size()); }
   Index clusters() const { return static_cast<Index>(begin_.size()) - 1; }
 
+  /// The most tokens that a query gets.
+  Index most(Index budget, Fill fill) const {
+    Index largest = 1;
+    for (std::int32_t c = 0; fill == Fill::pad && c < clusters(); ++c) largest = std::max(largest, size(c));
+    return std::min(budget + largest - 1, tokens());
+  }
   /// The tokens that answer each query, with their cluster ids: those of the best clusters until `budget` tokens are
   /// selected. Ties go to the lower cluster; clusters without tokens are skipped.
   EntryTable select(const QueryBlock& queries, Index budget, Fill fill, const GroupChoice& choice,
@@ -284,7 +290,7 @@ class ClusterkvCache : public CompressedCache {
                        .cols = 1,
                        .read = Read::with_entry,
                        .content = Content::meta},
-                      chosen_tokens(retrieves() ? lists * std::min(room(), recalled) : 0),
+                      chosen_tokens(retrieves() ? lists * index_.most(room(), head_.params.fill) : 0),
                   });
     return arrays;
   }

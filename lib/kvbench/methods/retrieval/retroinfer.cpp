@@ -173,7 +173,8 @@ class RetroinferCache : public HeadCache {
                       meta("sizes and offsets", Element::i32, clusters, 2),
                       meta("chosen clusters", Element::i32, std::min(clusters, std::max<Index>(0, room())), 1),
                   });
-    arrays[5].read = Read::with_estimate;
+    for (std::size_t a : {5, 6, 7}) arrays[a].read = Read::with_estimate;
+    for (std::size_t a : {6, 7}) arrays[a].extra = queries_ > 0 ? read_ / queries_ : 0;
     return arrays;
   }
 
@@ -236,6 +237,7 @@ class RetroinferCache : public HeadCache {
     std::vector<std::int32_t> ids, of, entry_ids(static_cast<std::size_t>(m * estimated), -1);
     std::vector<float> weights(entry_ids.size(), 1);
     const Index width = std::max<Index>(1, std::min(clustered(), room() - estimated));
+    queries_ += static_cast<double>(m);
     ids.assign(static_cast<std::size_t>(m * width), -1);
     of = ids;
     for (Index i = 0; i < m; ++i) {
@@ -244,6 +246,7 @@ class RetroinferCache : public HeadCache {
       const auto& own = order[static_cast<std::size_t>(i)];
       for (; rank < own.size() && std::ssize(members(own[rank])) <= left; ++rank) {
         left -= std::ssize(members(own[rank]));
+        ++read_;
         for (const TokenId id : members(own[rank])) {
           ids[static_cast<std::size_t>(slot)] = id;
           of[static_cast<std::size_t>(slot++)] = own[rank];
@@ -280,6 +283,7 @@ class RetroinferCache : public HeadCache {
   std::vector<std::vector<TokenId>> tokens_;  ///< [C]
   RowsByToken rows_;
   bool clustered_decoded_ = false;
+  mutable double queries_ = 0, read_ = 0;  ///< so far, and the clusters that they read whole
 };
 
 MakeCache prepare(const HeadPrompt& head, const RetroinferParams& params, Backend& backend) {
