@@ -172,6 +172,7 @@ TEST_CASE("claims by predicted KL are judged over texts") {
   CHECK(result.results[0].comparison.over_places == Approx(1.0 / 9));
   CHECK(result.results[0].comparison.test.mean_a == Approx((1 + 4 + 9 + 16 + 0.25 + 1) / 6 / 4 / 100));
   CHECK(contains(verdict_text(result), "1 test of kl_predicted over 3 texts"));
+  CHECK(!contains(verdict_text(result), "above"));
 }
 
 // The same with c ten times as large: 1.3 and 11.7 nats, where ranks are uncertain.
@@ -184,6 +185,7 @@ TEST_CASE("claims about two predictions that are both large are undecided") {
   Probed one_large(30);  // .013 and 11.7
   one_large.with("", "0", 0, {0.1, 0.2}).with("", "1", 0, {0.3, 0.4}).with("", "2", 0, {0.05, 0.1});
   CHECK(judged(one_large).verdict == Verdict::supported);
+  CHECK(contains(verdict_text(judged(one_large)), ", 1 of 1 with a prediction above 0.15 nats\n"));
 }
 
 TEST_CASE("texts that cannot be predicted are counted as texts") {
