@@ -13,19 +13,13 @@ namespace kvbench::compare {
 namespace {
 
 /// "9 supported, 3 undecided"
-std::string count_text(const std::vector<Verdict>& verdicts) {
+std::string count_text(const std::vector<const RelationResult*>& results) {
   std::vector<std::string> parts;
   for (const Verdict verdict : {Verdict::supported, Verdict::contradicted, Verdict::undecided, Verdict::untestable}) {
-    const auto count = std::ranges::count(verdicts, verdict);
+    const auto count = std::ranges::count(results, verdict, &RelationResult::verdict);
     if (count > 0) parts.push_back(fmt::format("{} {}", count, name_of(verdict)));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
-}
-
-std::vector<Verdict> verdicts_of(const std::vector<const RelationResult*>& results) {
-  std::vector<Verdict> verdicts;
-  for (const RelationResult* one : results) verdicts.push_back(one->verdict);
-  return verdicts;
 }
 
 /// "0.93 [0.9, 0.96]": the ratio of a result with its interval.
@@ -40,7 +34,7 @@ std::string relation_line(const std::string& name, const std::vector<const Relat
   std::vector<const Comparison*> compared;
   for (const RelationResult* one : results)
     if (one->comparison.outcome != Outcome::skipped) compared.push_back(&one->comparison);
-  std::string out = fmt::format("  {}: {}", name, count_text(verdicts_of(results)));
+  std::string out = fmt::format("  {}: {}", name, count_text(results));
   if (compared.empty()) return out + "\n";
   const auto ratio = [](const Comparison* c) { return c->effect().first; };
   const auto [least, most] = std::ranges::minmax(compared, {}, ratio);
@@ -84,7 +78,7 @@ std::string headline(const ClaimResult& result, const Parts& parts) {
   if (agree || parts.items().size() < 2) return verdict;
   std::vector<std::string> texts;
   for (const auto& [relation, results] : parts.items())
-    texts.push_back(fmt::format("{}: {}", relation, count_text(verdicts_of(results))));
+    texts.push_back(fmt::format("{}: {}", relation, count_text(results)));
   return fmt::format("{} as a whole ({})", verdict, fmt::join(texts, "; "));
 }
 
