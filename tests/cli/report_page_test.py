@@ -15,8 +15,8 @@ CUT_OFF = """[...document.querySelectorAll('body *')].filter(e => !e.closest('.b
     && e.getBoundingClientRect().right > document.documentElement.clientWidth + 1).map(e => e.outerHTML.slice(0, 80))"""
 
 # Open figures with a label that reaches beyond them: the reader would have to scroll to see it, or could not.
-LABELS_CUT = """[...document.querySelectorAll('figure .box')].filter(box => [...box.querySelectorAll('text')].some(text => {
-    const a = text.getBoundingClientRect(), b = box.getBoundingClientRect();
+LABELS_CUT = """[...document.querySelectorAll('figure .box')].filter(box => [...box.querySelectorAll('text')].some(
+    text => { const a = text.getBoundingClientRect(), b = box.getBoundingClientRect();
     return a.right > b.right + 1 || a.left < b.left - 1; })).map(box => box.innerText)"""
 
 
@@ -67,8 +67,8 @@ class Page(CliTest):
 
     def test_a_long_name_leaves_the_labels_of_axes_whole(self):
         table, path = self.path("long.csv"), self.path("long.html")
-        self.ok("replay", SAMPLE, "-m", "sink,adakv@kvpress(expected-attention)[epsilon=0.02]", "-b", "25%,50%", "--layers",
-                2, "--prompts", 0, "-q", "-o", table)
+        self.ok("replay", SAMPLE, "-m", "sink,adakv@kvpress(expected-attention)[epsilon=0.02]", "-b", "25%,50%",
+                "--layers", 2, "--prompts", 0, "-q", "-o", table)
         self.ok("report", table, "-o", path)
         page = self.open(1280, path)
         page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")

@@ -114,8 +114,8 @@ TEST_CASE("a query of every method that retrieves reads the bytes that a count b
 }
 
 // Heads of 8 tokens, d = dv = 1: a token has 4 bytes. clusterkv reads its sink (4), 7 centroids with sizes and
-// offsets (70), and for each query head tokens with two numbers (12): one with trim, those of the cluster {1, 2, 3} with
-// pad. retroinfer reads 2 tokens (8), 2 centroids (4), a number, a size and an offset of each chosen cluster (12), and
+// offsets (70), and for each query head tokens with two numbers (12): one with trim, the cluster {1, 2, 3} with pad.
+// retroinfer reads 2 tokens (8), 2 centroids (4), a number, a size and an offset of each chosen cluster (12), and
 // 3 tokens (12) or the sum of their values (2).
 // rocketkv: 96 / 4^0.32 = 61 tokens stay; 61 / 24 = 2.54: pages of 2, round(16 / 2.54) = 6 channels.
 TEST_CASE("clusterkv, retroinfer and rocketkv read the bytes that a count by hand gives") {
