@@ -67,7 +67,7 @@ class Page(CliTest):
 
     def test_a_long_name_leaves_the_labels_of_axes_whole(self):
         table, path = self.path("long.csv"), self.path("long.html")
-        self.ok("replay", SAMPLE, "-m", "sink,adakv@kvpress(expected-attention)[epsilon=0.02]", "-b", "25%,50%",
+        self.ok("replay", SAMPLE, "-m", "adakv@kvpress(expected-attention)[epsilon=0.02]", "-b", "25%,50%",
                 "--layers", 2, "--prompts", 0, "-q", "-o", table)
         self.ok("report", table, "-o", path)
         page = self.open(1280, path)

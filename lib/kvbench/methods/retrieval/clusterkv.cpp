@@ -40,8 +40,7 @@
 // offsets, the sorted token ids and G B selected ones. The device cache of recent clusters is not counted; the metrics
 // cache_hit_* simulate it.
 // Deviations: selection and attention run in fp32. The released GPU selection pads its scores with the smallest
-// positive float, so that negative scores rank below the padding; here they rank by value. The released efficiency code
-// counts sinks outside the budget; here, as in the accuracy code and in section V, they count. The released code always
+// positive float, so that negative scores rank below the padding; here they rank by value. The released code always
 // keeps the first two layers whole (--dense-layers 2).
 #include <algorithm>
 #include <map>

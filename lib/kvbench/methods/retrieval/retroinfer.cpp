@@ -12,9 +12,8 @@
 // the group ranks clusters by the softmax of scale <q, centroid> over all clusters, summed over the query heads. The
 // best are read whole; the next E are one entry each: key c, value the mean of the values, both with the number of
 // tokens as weight.
-// The released budget is a share of the clusters, 1.8 % read and 23.2 % estimated. Here of the B - S - W entries that
-// are left the share `estimated` is for E, at most C, and clusters are read whole, best first, as long as they fit into
-// the others; the first that does not is the first of the estimated ones.
+// Of the B - S - W entries that are left the share `estimated` is for E, at most C, and clusters are read whole, best
+// first, as long as they fit into the others; the first that does not is the first of the estimated ones.
 //
 // Parameters:
 //   sinks      S, tokens, default 4 (released configuration)
@@ -27,17 +26,16 @@
 //   update     decoded tokens that are clustered together, in clusters of tokens_per_cluster, as soon as there are so
 //              many beside the window; until then they answer every query, beyond B. Default 1024 (released code); 0:
 //              never
-//   least      context in tokens below which the method is infeasible, default 0: the released code leaves contexts
-//              below 16384 (+ 68) tokens whole
+//   least      context in tokens below which the method is infeasible, default 0 (released code: 16384 + 68)
 //   max_pairs  of rows compared per head; above it is infeasible
 // Complexity: O(i n C d / segments + n C d) once, i = 9, C = n / 16: more than one exact pass over the queries of a
 // replay, which is linear in n. O(C d) per query and query head to rank, O(B (d + dv)) to answer. Each query reads rows
 // of its own, as with quest: a block of queries costs more than an exact pass from B = n/8 on.
 // Memory: the full cache; a centroid and a sum of values for each cluster, its size and where its tokens begin; the
 // tokens are stored in the order of clusters, so that they need no numbers.
-// Deviations: numbers of clusters are not rounded to multiples of 8. Clusters without tokens take no part in the
-// softmax of the ranking. Tokens of a clustered part that are left over by segments of equal length do not move
-// centroids, as there. The cache of the GPU for clusters that were read before is not simulated (metrics cache_hit_*).
+// Deviations, beside those of the notes: clusters without tokens take no part in the softmax of the ranking. Tokens of
+// a clustered part that are left over by segments of equal length do not move centroids, as there. The cache of the GPU
+// for clusters that were read before is not simulated (metrics cache_hit_*).
 #include <algorithm>
 #include <bit>
 #include <optional>
