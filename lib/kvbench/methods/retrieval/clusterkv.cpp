@@ -33,12 +33,10 @@
 //   max_pairs   limit of iterations n C0, default 2^38 (no source; minutes, as labels are fixed long before the cap);
 //               above, `infeasible`. With C0 = n/80 and the cap of 300 iterations 270k tokens remain below it; r:
 //               default 2^37
-// Complexity: clustering O(iterations n C0 d) per seed, shared by all budgets. With C0 = n/80 this grows with n^2: at n
-// = 32768 an iteration costs 3.4 GFlop at d = 128, so that tens of iterations may cost more than the exact pass over
-// the queries that a trace holds. A query costs O(C d) and O(C + B) to rank and list, per query head.
-// Memory: the full cache on the slow tier; on the fast tier the sinks, the unclustered tail, C centroids with sizes and
-// offsets, the sorted token ids and G B selected ones. The device cache of recent clusters is not counted; the metrics
-// cache_hit_* simulate it.
+// Complexity: clustering O(iterations n C0 d) per seed, shared by all budgets; with C0 = n/80 this grows with n^2. A
+// query costs O(C d) and O(C + B) to rank and list, per query head.
+// Memory: the full cache on the slow tier; on the fast tier the sinks, the unclustered tail, and the index. The device
+// cache of recent clusters is not counted; the metrics cache_hit_* simulate it.
 // Deviations: selection and attention run in fp32. The released GPU selection pads its scores with the smallest
 // positive float, so that negative scores rank below the padding; here they rank by value. The released code always
 // keeps the first two layers whole (--dense-layers 2).

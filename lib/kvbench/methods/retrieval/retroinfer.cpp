@@ -28,9 +28,8 @@
 //              never
 //   least      context in tokens below which the method is infeasible, default 0 (released code: 16384 + 68)
 //   max_pairs  of rows compared per head; above it is infeasible
-// Complexity: O(i n C d / segments + n C d) once, i = 9, C = n / 16: more than one exact pass over the queries of a
-// replay, which is linear in n. O(C d) per query and query head to rank, O(B (d + dv)) to answer. Each query reads rows
-// of its own, as with quest: a block of queries costs more than an exact pass from B = n/8 on.
+// Complexity: O(i n C d / segments + n C d) once, i = 9, C = n / 16. O(C d) per query and query head to rank, O(B (d +
+// dv)) to answer.
 // Memory: the full cache; a centroid and a sum of values for each cluster, its size and where its tokens begin; the
 // tokens are stored in the order of clusters, so that they need no numbers.
 // Deviations, beside those of the notes: clusters without tokens take no part in the softmax of the ranking. Tokens of
