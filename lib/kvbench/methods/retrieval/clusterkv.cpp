@@ -75,12 +75,6 @@ class ClusterIndex {
   Index tokens() const { return static_cast<Index>(members_.size()); }
   Index clusters() const { return static_cast<Index>(begin_.size()) - 1; }
 
-  /// The most tokens that a query gets.
-  Index most(Index budget, Fill fill) const {
-    Index largest = 1;
-    for (std::int32_t c = 0; fill == Fill::pad && c < clusters(); ++c) largest = std::max(largest, size(c));
-    return std::min(budget + largest - 1, tokens());
-  }
   /// The tokens that answer each query, with their cluster ids: those of the best clusters until `budget` tokens are
   /// selected. Ties go to the lower cluster; clusters without tokens are skipped.
   EntryTable select(const QueryBlock& queries, Index budget, Fill fill, const GroupChoice& choice,
@@ -270,6 +264,7 @@ class ClusterkvCache : public CompressedCache {
     const Index d = head_.head.keys.cols(), dv = head_.head.values.cols(), clusters = index_.clusters();
     const Index recalled = index_.tokens(), kept = sinks_ + tail_;
     const Index lists = head_.params.group.per_head() ? head_.head.group : 1;
+    const Index most = head_.params.fill == Fill::trim ? std::min(room(), recalled) : recalled;
     Footprint arrays = retrieved_footprint(recalled, d, dv, "recallable ");
     arrays.insert(arrays.end(),
                   {
@@ -287,7 +282,7 @@ class ClusterkvCache : public CompressedCache {
                        .cols = 1,
                        .read = Read::with_entry,
                        .content = Content::meta},
-                      chosen_tokens(retrieves() ? lists * index_.most(room(), head_.params.fill) : 0),
+                      chosen_tokens(retrieves() ? lists * most : 0),
                   });
     return arrays;
   }
