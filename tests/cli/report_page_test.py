@@ -3,7 +3,7 @@
 import sys
 
 import browser
-from support import CliTest, rows
+from support import SAMPLE, CliTest, rows
 
 if browser.PROGRAM is None:
     print("skipped: no chromium; scripts/setup page installs it")
@@ -14,9 +14,10 @@ WIDTH = 390  # px, of a phone
 CUT_OFF = """[...document.querySelectorAll('body *')].filter(e => !e.closest('.box') && e.getClientRects().length
     && e.getBoundingClientRect().right > document.documentElement.clientWidth + 1).map(e => e.outerHTML.slice(0, 80))"""
 
-# Open figures with a label that reaches beyond them: the reader would have to scroll to see it.
+# Open figures with a label that reaches beyond them: the reader would have to scroll to see it, or could not.
 LABELS_CUT = """[...document.querySelectorAll('figure .box')].filter(box => [...box.querySelectorAll('text')].some(
-    text => text.getBoundingClientRect().right > box.getBoundingClientRect().right + 1)).map(box => box.innerText)"""
+    text => { const a = text.getBoundingClientRect(), b = box.getBoundingClientRect();
+    return a.right > b.right + 1 || a.left < b.left - 1; })).map(box => box.innerText)"""
 
 
 class Page(CliTest):
@@ -63,6 +64,15 @@ class Page(CliTest):
         for width in (500, 1280):
             with self.subTest(width=width):
                 self.assertEqual(self.open(width).evaluate(LABELS_CUT), [])
+
+    def test_a_long_name_leaves_the_labels_of_axes_whole(self):
+        table, path = self.path("long.csv"), self.path("long.html")
+        self.ok("replay", SAMPLE, "-m", "adakv@kvpress(expected-attention)[epsilon=0.02]", "-b", "25%,50%",
+                "--layers", 2, "--prompts", 0, "-q", "-o", table)
+        self.ok("report", table, "-o", path)
+        page = self.open(1280, path)
+        page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+        self.assertEqual(page.evaluate(LABELS_CUT), [])
 
     def test_the_checks_above_find_faults(self):
         page = self.open(path=self.spoiled("<main>", "<main><p style='width:600px'>wide</p>"))

@@ -13,10 +13,10 @@ namespace kvbench::compare {
 namespace {
 
 /// "9 supported, 3 undecided"
-std::string count_text(const std::vector<Verdict>& verdicts) {
+std::string count_text(const std::vector<const RelationResult*>& results) {
   std::vector<std::string> parts;
   for (const Verdict verdict : {Verdict::supported, Verdict::contradicted, Verdict::undecided, Verdict::untestable}) {
-    const auto count = std::ranges::count(verdicts, verdict);
+    const auto count = std::ranges::count(results, verdict, &RelationResult::verdict);
     if (count > 0) parts.push_back(fmt::format("{} {}", count, name_of(verdict)));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
@@ -31,18 +31,21 @@ std::string ratio_text(const Comparison& c) {
 
 /// "balancekv lower than uniform, by layer: 9 supported, 3 undecided; ratio 0.71 to 0.98"
 std::string relation_line(const std::string& name, const std::vector<const RelationResult*>& results) {
-  std::vector<Verdict> verdicts;
   std::vector<const Comparison*> compared;
-  for (const RelationResult* one : results) {
-    verdicts.push_back(one->verdict);
+  for (const RelationResult* one : results)
     if (one->comparison.outcome != Outcome::skipped) compared.push_back(&one->comparison);
-  }
-  std::string out = fmt::format("  {}: {}", name, count_text(verdicts));
+  std::string out = fmt::format("  {}: {}", name, count_text(results));
   if (compared.empty()) return out + "\n";
-  if (compared.size() == 1) return out + fmt::format("; ratio {}\n", ratio_text(*compared.front()));
   const auto ratio = [](const Comparison* c) { return c->effect().first; };
   const auto [least, most] = std::ranges::minmax(compared, {}, ratio);
-  return out + fmt::format("; ratio {:.3g} to {:.3g}\n", ratio(least), ratio(most));
+  out += compared.size() == 1 ? fmt::format("; ratio {}", ratio_text(*least))
+                              : fmt::format("; ratio {:.3g} to {:.3g}", ratio(least), ratio(most));
+  const auto large = std::ranges::count_if(compared, [](const Comparison* c) {
+    return c->is_prediction() && std::max(c->test.mean_a, c->test.mean_b) > replay::largest_predicted;
+  });
+  if (large == 0) return out + "\n";
+  return out +
+         fmt::format(", {} of {} with a prediction above {} nats\n", large, compared.size(), replay::largest_predicted);
 }
 
 /// " over 10 of 30 layers", where all tests have the same units.
@@ -67,8 +70,7 @@ Parts parts_of(const ClaimResult& result) {
   return parts;
 }
 
-/// The verdict; one that joins several relations with different verdicts shows how many tests support each of them,
-/// such as the variants of a method.
+/// The verdict; one that joins several relations with different verdicts shows those of each.
 std::string headline(const ClaimResult& result, const Parts& parts) {
   const std::string verdict(name_of(result.verdict));
   const bool agree = std::ranges::all_of(
@@ -76,9 +78,7 @@ std::string headline(const ClaimResult& result, const Parts& parts) {
   if (agree || parts.items().size() < 2) return verdict;
   std::vector<std::string> texts;
   for (const auto& [relation, results] : parts.items())
-    texts.push_back(fmt::format("{}: supported in {} of {} tests", relation,
-                                std::ranges::count(results, Verdict::supported, &RelationResult::verdict),
-                                results.size()));
+    texts.push_back(fmt::format("{}: {}", relation, count_text(results)));
   return fmt::format("{} as a whole ({})", verdict, fmt::join(texts, "; "));
 }
 

@@ -230,6 +230,9 @@ TEST_CASE("documents are drawn towards each other by a mean of powers") {
   CHECK(plain[1] == doctest::Approx(6));
   CHECK(drawn[0] == doctest::Approx(std::pow((std::sqrt(1 / 3.0) + 1 / 3.0) / 2, 2)));
   CHECK(drawn[1] == doctest::Approx(std::pow((std::sqrt(3.0) + 3) / 2, 2)));
+  Damages lacking = damages_of({{1, 3, 1, 3}}, {30000, 30000});
+  lacking.cost[3] = -1;  // so that the mean is that of entry 0, 1
+  CHECK(choices_of(lacking, std::span(both).first(1)).damage[0] == doctest::Approx(0.5));
 }
 
 TEST_CASE(

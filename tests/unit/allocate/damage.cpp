@@ -95,16 +95,19 @@ TEST_CASE("without probes the damage of a layer is its mean square residual erro
       const std::size_t one[] = {p};
       for (std::size_t l = 0; l < 2; ++l) {
         for (std::size_t e = 0; e < 2; ++e) {
-          double squares = 0, count = 0;
+          double squares = 0, count = 0, budget = 0;
           for (const replay::HeadResult& head : results.heads) {
             if (head.place.prompt != p || head.place.layer != l || head.place.kv_head != 0) continue;
             for (std::size_t c = 0; c < results.configurations.size(); ++c) {
               if (results.configurations[c].budget != e) continue;
+              budget = static_cast<double>(head.results[c].budget_tokens);
               for (std::size_t i = 0; i < head.positions.size(); ++i, ++count)
                 squares += std::pow(head.results[c].metrics[i][replay::Metric::residual_err], 2);
             }
           }
           REQUIRE(squares > 0);
+          CHECK(damages.kept[2 * l + e] * static_cast<double>(reader.info().prompts[p].prompt_tokens) ==
+                doctest::Approx(budget));
           const Plan plan(2, e);
           replay::ProbeSums sums = sums_of(damages, p, plan);
           for (std::size_t k = 0; k < sums.sums.size(); ++k) {

@@ -214,12 +214,12 @@ TEST_CASE("a relation that is tested in several runs shows each of them") {
   const Made own = run("own", 1), other = run("other", 3);
   const std::string text = verdict_text(tested({&own, &other}, {{.a = "x", .b = "y"}}));
   CHECK(
-      text.starts_with("contradicted as a whole (run own: x lower than y: supported in 1 of 1 tests; run other: x "
-                       "lower than y: supported in 0 of 1 tests): claim\n"));
+      text.starts_with("contradicted as a whole (run own: x lower than y: 1 supported; run other: x lower than y: "
+                       "1 contradicted): claim\n"));
   CHECK(contains(text, "  run other: x lower than y: 1 contradicted; ratio 1.5 [1.5, 1.5]\n"));
 }
 
-TEST_CASE("a verdict that joins variants without deciding shows how many tests support each") {
+TEST_CASE("a verdict that joins variants without deciding shows those of each") {
   const Made made = std::move(Made("m")
                                   .with("released", constant(1))
                                   .with("paper", [](std::size_t q, auto) { return q < 80 ? 3.0f : 1.0f; })
@@ -227,10 +227,8 @@ TEST_CASE("a verdict that joins variants without deciding shows how many tests s
   const ClaimResult both = tested({&made}, {{.a = "released", .b = "y"}, {.a = "paper", .b = "y"}});
   CHECK(both.verdict == Verdict::undecided);
   const std::string text = verdict_text(both);
-  CHECK(
-      text.substr(0, text.find('\n')) ==
-      "undecided as a whole (released lower than y: supported in 1 of 1 tests; paper lower than y: supported in 0 of 1 "
-      "tests): claim");
+  CHECK(text.substr(0, text.find('\n')) ==
+        "undecided as a whole (released lower than y: 1 supported; paper lower than y: 1 undecided): claim");
 }
 
 TEST_CASE("a parameter may be named although it has its default value") {

@@ -184,6 +184,7 @@ TEST_CASE("claims about two predictions that are both large are undecided") {
   Probed one_large(30);  // .013 and 11.7
   one_large.with("", "0", 0, {0.1, 0.2}).with("", "1", 0, {0.3, 0.4}).with("", "2", 0, {0.05, 0.1});
   CHECK(judged(one_large).verdict == Verdict::supported);
+  CHECK(contains(verdict_text(judged(one_large)), ", 1 of 1 with a prediction above 0.15 nats\n"));
 }
 
 TEST_CASE("texts that cannot be predicted are counted as texts") {

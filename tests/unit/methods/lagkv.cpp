@@ -3,6 +3,8 @@
 
 #include <support/small.hpp>
 
+#include <kvbench/methods/eviction/lag_scores.hpp>
+
 using namespace kvbench;
 using namespace kvbench::methods;
 using namespace kvbench::testing;
@@ -105,4 +107,6 @@ TEST_CASE("deviations of keys and of values are those of a sample, over channels
     CHECK(kept(method, 1.5f) == Ids{0, 2, 3});
     CHECK(kept(method, 1.3f) == Ids{1, 2, 3});
   }
+  const auto rows = ref().adopt(std::vector<float>{3, 0, 0, 0, 0, 0, 1, 1}, 4, 2);
+  CHECK(lag_scores(rows, 2, ref()).sum() == doctest::Approx(1));  // a softmax over the part
 }

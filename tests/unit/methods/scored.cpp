@@ -45,6 +45,8 @@ TEST_CASE("keydiff in blocks compares with the tokens that are held") {
   // Token 0 is a sink and token 6 recent; 1 is held, then 1 | 2 3: a b a, anchor (2, 1) / 3, so that b = 2 is held;
   // 2 | 4 5: b c c, anchor (-2, 1) / 3: b again.
   CHECK(kept_tokens("keydiff", {{"block", "2"}, {"sinks", "1"}, {"recent", "1"}}, head, 3) == Ids{0, 2, 6});
+  // Token 6 is recent: a a b a c c, anchor (1, 1) / 6, c is the farthest.
+  CHECK(kept_tokens("keydiff", {{"block", "6"}, {"recent", "1"}}, head, 2) == Ids{4, 6});
   CHECK(kept_tokens("keydiff", {{"block", "128"}}, head, 6) == Ids{0, 1, 3, 4, 5, 6});  // one block
 }
 

@@ -71,6 +71,9 @@ TEST_CASE("the interval of one text is over its probes, and the noise of probes 
   // Two equal texts: the error of their mean is sqrt(2) / 2.
   const std::array<ProbeSums, 2> two = {prompt, prompt};
   CHECK(predict_kl(two, {}).noise == doctest::Approx(std::sqrt(0.5)));
+  ProbeSums larger = prompt;  // mean and standard error 4
+  larger.scored = 1;
+  CHECK(predict_kl({&larger, 1}, {}).noise == doctest::Approx(1));
   CHECK(predict_kl(two, {}).interval.lo == doctest::Approx(1));
   // Layers of a sample: 3 * 2 * (1 + 4) / 2 / 8 = 1.875 each, so that they add no width.
   const PredictedKl sample = predict_kl(two, {.extrapolates = true, .scale = 3});

@@ -50,7 +50,7 @@ struct FootprintArray {
   Read read = Read::every_query;
   Content content = Content::keys;
   double share = 1;  ///< part of a query's entries that lie in this array, where read = with_entry
-  double extra = 0;  ///< rows that a query reads beside those of its entries, over all query heads; read = with_entry
+  double extra = 0;  ///< rows that a query reads beside those of its entries or estimates, over all query heads
 
   bool meta() const { return content == Content::meta; }
 };

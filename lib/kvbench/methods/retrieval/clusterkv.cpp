@@ -33,15 +33,12 @@
 //   max_pairs   limit of iterations n C0, default 2^38 (no source; minutes, as labels are fixed long before the cap);
 //               above, `infeasible`. With C0 = n/80 and the cap of 300 iterations 270k tokens remain below it; r:
 //               default 2^37
-// Complexity: clustering O(iterations n C0 d) per seed, shared by all budgets. With C0 = n/80 this grows with n^2: at n
-// = 32768 an iteration costs 3.4 GFlop at d = 128, so that tens of iterations may cost more than the exact pass over
-// the queries that a trace holds. A query costs O(C d) and O(C + B) to rank and list, per query head.
-// Memory: the full cache on the slow tier; on the fast tier the sinks, the unclustered tail, C centroids with sizes and
-// offsets, the sorted token ids and G B selected ones. The device cache of recent clusters is not counted; the metrics
-// cache_hit_* simulate it.
+// Complexity: clustering O(iterations n C0 d) per seed, shared by all budgets; with C0 = n/80 this grows with n^2. A
+// query costs O(C d) and O(C + B) to rank and list, per query head.
+// Memory: the full cache on the slow tier; on the fast tier the sinks, the unclustered tail, and the index. The device
+// cache of recent clusters is not counted; the metrics cache_hit_* simulate it.
 // Deviations: selection and attention run in fp32. The released GPU selection pads its scores with the smallest
-// positive float, so that negative scores rank below the padding; here they rank by value. The released efficiency code
-// counts sinks outside the budget; here, as in the accuracy code and in section V, they count. The released code always
+// positive float, so that negative scores rank below the padding; here they rank by value. The released code always
 // keeps the first two layers whole (--dense-layers 2).
 #include <algorithm>
 #include <map>
@@ -267,6 +264,7 @@ class ClusterkvCache : public CompressedCache {
     const Index d = head_.head.keys.cols(), dv = head_.head.values.cols(), clusters = index_.clusters();
     const Index recalled = index_.tokens(), kept = sinks_ + tail_;
     const Index lists = head_.params.group.per_head() ? head_.head.group : 1;
+    const Index most = head_.params.fill == Fill::trim ? std::min(room(), recalled) : recalled;
     Footprint arrays = retrieved_footprint(recalled, d, dv, "recallable ");
     arrays.insert(arrays.end(),
                   {
@@ -284,7 +282,7 @@ class ClusterkvCache : public CompressedCache {
                        .cols = 1,
                        .read = Read::with_entry,
                        .content = Content::meta},
-                      chosen_tokens(retrieves() ? lists * std::min(room(), recalled) : 0),
+                      chosen_tokens(retrieves() ? lists * most : 0),
                   });
     return arrays;
   }

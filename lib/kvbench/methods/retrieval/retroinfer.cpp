@@ -12,9 +12,8 @@
 // the group ranks clusters by the softmax of scale <q, centroid> over all clusters, summed over the query heads. The
 // best are read whole; the next E are one entry each: key c, value the mean of the values, both with the number of
 // tokens as weight.
-// The released budget is a share of the clusters, 1.8 % read and 23.2 % estimated. Here of the B - S - W entries that
-// are left the share `estimated` is for E, at most C, and clusters are read whole, best first, as long as they fit into
-// the others; the first that does not is the first of the estimated ones.
+// Of the B - S - W entries that are left the share `estimated` is for E, at most C, and clusters are read whole, best
+// first, as long as they fit into the others; the first that does not is the first of the estimated ones.
 //
 // Parameters:
 //   sinks      S, tokens, default 4 (released configuration)
@@ -27,17 +26,15 @@
 //   update     decoded tokens that are clustered together, in clusters of tokens_per_cluster, as soon as there are so
 //              many beside the window; until then they answer every query, beyond B. Default 1024 (released code); 0:
 //              never
-//   least      context in tokens below which the method is infeasible, default 0: the released code leaves contexts
-//              below 16384 (+ 68) tokens whole
+//   least      context in tokens below which the method is infeasible, default 0 (released code: 16384 + 68)
 //   max_pairs  of rows compared per head; above it is infeasible
-// Complexity: O(i n C d / segments + n C d) once, i = 9, C = n / 16: more than one exact pass over the queries of a
-// replay, which is linear in n. O(C d) per query and query head to rank, O(B (d + dv)) to answer. Each query reads rows
-// of its own, as with quest: a block of queries costs more than an exact pass from B = n/8 on.
+// Complexity: O(i n C d / segments + n C d) once, i = 9, C = n / 16. O(C d) per query and query head to rank, O(B (d +
+// dv)) to answer.
 // Memory: the full cache; a centroid and a sum of values for each cluster, its size and where its tokens begin; the
 // tokens are stored in the order of clusters, so that they need no numbers.
-// Deviations: numbers of clusters are not rounded to multiples of 8. Clusters without tokens take no part in the
-// softmax of the ranking. Tokens of a clustered part that are left over by segments of equal length do not move
-// centroids, as there. The cache of the GPU for clusters that were read before is not simulated (metrics cache_hit_*).
+// Deviations, beside those of the notes: clusters without tokens take no part in the softmax of the ranking. Tokens of
+// a clustered part that are left over by segments of equal length do not move centroids, as there. The cache of the GPU
+// for clusters that were read before is not simulated (metrics cache_hit_*).
 #include <algorithm>
 #include <bit>
 #include <optional>
@@ -173,7 +170,8 @@ class RetroinferCache : public HeadCache {
                       meta("sizes and offsets", Element::i32, clusters, 2),
                       meta("chosen clusters", Element::i32, std::min(clusters, std::max<Index>(0, room())), 1),
                   });
-    arrays[5].read = Read::with_estimate;
+    for (std::size_t a : {5, 6, 7}) arrays[a].read = Read::with_estimate;
+    for (std::size_t a : {6, 7}) arrays[a].extra = queries_ > 0 ? read_ / queries_ : 0;
     return arrays;
   }
 
@@ -236,6 +234,7 @@ class RetroinferCache : public HeadCache {
     std::vector<std::int32_t> ids, of, entry_ids(static_cast<std::size_t>(m * estimated), -1);
     std::vector<float> weights(entry_ids.size(), 1);
     const Index width = std::max<Index>(1, std::min(clustered(), room() - estimated));
+    queries_ += static_cast<double>(m);
     ids.assign(static_cast<std::size_t>(m * width), -1);
     of = ids;
     for (Index i = 0; i < m; ++i) {
@@ -244,6 +243,7 @@ class RetroinferCache : public HeadCache {
       const auto& own = order[static_cast<std::size_t>(i)];
       for (; rank < own.size() && std::ssize(members(own[rank])) <= left; ++rank) {
         left -= std::ssize(members(own[rank]));
+        ++read_;
         for (const TokenId id : members(own[rank])) {
           ids[static_cast<std::size_t>(slot)] = id;
           of[static_cast<std::size_t>(slot++)] = own[rank];
@@ -280,6 +280,7 @@ class RetroinferCache : public HeadCache {
   std::vector<std::vector<TokenId>> tokens_;  ///< [C]
   RowsByToken rows_;
   bool clustered_decoded_ = false;
+  mutable double queries_ = 0, read_ = 0;  ///< so far, and the clusters that they read whole
 };
 
 MakeCache prepare(const HeadPrompt& head, const RetroinferParams& params, Backend& backend) {

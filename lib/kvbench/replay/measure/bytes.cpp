@@ -16,7 +16,7 @@ double rows_read(const methods::FootprintArray& array, double entries, double es
     case methods::Read::with_entry:
       return std::min(rows, array.share * entries + array.extra);
     case methods::Read::with_estimate:
-      return std::min(rows, estimates);
+      return std::min(rows, estimates + array.extra);
     default:
       return 0;
   }

@@ -38,7 +38,7 @@ class Dots {
       const double x = x_of(tick.value), half = text_width(tick.label, 11) / 2;
       out += shape::line(x, top_ - 4, x, base, "grid");
       if (tick.label.empty() || x - half < free) continue;
-      free = x + half + 3;
+      free = x + 1.1 * half + 6;
       for (const double y : {top_ - 9, base + 15}) out += shape::text(x, y, tick.label, "soft small", Anchor::middle);
     }
     out += shape::line(left_, base, right_, base, "frame");

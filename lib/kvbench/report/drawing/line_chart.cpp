@@ -129,7 +129,8 @@ class Plot {
     }
     out +=
         shape::line(plot_left, base_, right_, base_, "frame") + shape::line(plot_left, top_, plot_left, base_, "frame");
-    return std::move(out) + shape::text((plot_left + right_) / 2, base_ + 34, c_.x.title, "soft small", Anchor::middle);
+    const double middle = std::max((plot_left + right_) / 2, 0.5 * wide_fonts * text_width(c_.x.title, 11));
+    return std::move(out) + shape::text(middle, base_ + 34, c_.x.title, "soft small", Anchor::middle);
   }
 
   /// The points joined by lines, with a gap at points without a value.
