@@ -2,6 +2,7 @@
 """What kvbench.choose() is asked. ChooseSettings are what a user says; a Question is what follows from them."""
 
 import importlib.util
+import json
 import math
 import os
 import re
@@ -294,20 +295,26 @@ def check_names(given: dict[str, Any], commands: dict[str, str]) -> None:
 
 
 def check_menu(menu: str, by: str, kvbench: str) -> None:
-    """Raises Error for a menu that `kvbench allocate` refuses whatever the model is, by asking it about a small trace.
-    What it refuses because of what a trace has is left to the recorded one."""
+    """Raises Error for a menu that `kvbench allocate` refuses whatever the model is. What it refuses because of what a
+    trace has is left to the recorded one."""
+    methods = json.loads(said(kvbench, "methods", menu, "--format", "json"))
+    for one in methods:
+        require(one["alone"] != "model", "--menu", f"{one['method']} divides its budget among layers itself; leave it "
+                "out.")
+        require(by != "head" or one["alone"] == "head", "--by head", f"{one['method']} needs all kv heads of a layer "
+                "at once; leave it out.")
+    require({one["kind"] for one in methods} != {"exact"}, "--menu", "no plan of its configurations fits in less than "
+            "the full cache; add a method that keeps fewer tokens or bits.")
     with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
         trace, plan = (os.path.join(folder, name) for name in ("small.h5", "plan.toml"))
         said(kvbench, "synth", *SMALL.split(), "-o", trace)
-        try:
-            said(kvbench, "allocate", trace, "--menu", menu, "--by", by, "-b", "99.9%mem", "-q", "-o", plan)
-        except NothingFits as refusal:  # its costs are those of the small trace
-            why = re.sub(": the method costs .*; (it keeps every token): .*(?=; leave it out)", r": \1", str(refusal))
-            raise Error(re.sub("fits in 99.9%mem; .*choose a larger budget, or (.*)",
-                               r"fits in less than the full cache; \1", why)) from None
-        except Error as refusal:
-            if re.search("divides its budget|needs all kv heads", str(refusal)):
-                raise
+        for method in [one["method"] for one in methods if one["kind"] == "retrieval"]:
+            try:
+                said(kvbench, "allocate", trace, "--menu", method, "-b", "99.9%mem", "-q", "-o", plan)
+            except NothingFits:
+                raise Error(f"--menu: {method} runs at no budget: it keeps every token; leave it out.") from None
+            except Error:  # what the small trace lacks
+                pass
 
 
 def said(program: str, *words: str) -> str:
