@@ -9,6 +9,7 @@
 
 #include <fmt/ranges.h>
 
+#include <kvbench/core/enumeration.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/utf8.hpp>
 #include <kvbench/eval/json.hpp>
@@ -81,9 +82,8 @@ std::vector<Transcript> read_transcripts(std::string_view text, const std::strin
 }
 
 Compressions Compressions::parse(const std::string& text) {
-  if (text == "once") return {.when = When::once};
-  if (text == "turn") return {.when = When::turn};
-  if (text == "anew") return {.when = When::anew};
+  for (const When when : {When::once, When::turn, When::anew})
+    if (Compressions{.when = when}.text() == text) return {.when = when};
   Compressions out{.when = When::tokens};
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), out.tokens);
   if (error != std::errc() || stop != text.data() + text.size() || out.tokens < 1)
@@ -92,17 +92,20 @@ Compressions Compressions::parse(const std::string& text) {
 }
 
 std::string Compressions::text() const {
-  switch (when) {
-    case When::once:
-      return "compress once";
-    case When::turn:
-      return "compress turn";
-    case When::anew:
-      return "compress anew";
-    case When::tokens:
-      break;
-  }
-  return fmt::format("compress {}", tokens);
+  constexpr std::string_view names[] = {"once", "turn", "anew", "tokens"};
+  return when == When::tokens ? std::to_string(tokens) : std::string(name_in(names, when));
+}
+
+std::string EvalProtocol::text() const {
+  return compressions ? "compress " + compressions->text() : stream ? "stream" : "decode";
+}
+
+EvalProtocol EvalProtocol::parse(const std::string& text) {
+  constexpr std::string_view compress = "compress ";
+  if (text.starts_with(compress)) return {.compressions = Compressions::parse(text.substr(compress.size()))};
+  for (const EvalProtocol& one : {EvalProtocol{}, EvalProtocol{.stream = true}})
+    if (one.text() == text) return one;
+  throw Error("there is no protocol '{}'", text);
 }
 
 TaskDocument transcript_document(const std::string& name, const std::vector<int>& before,
