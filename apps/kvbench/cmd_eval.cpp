@@ -28,9 +28,7 @@ int print_page(const std::string& page, Words arguments) {
   if (const auto others = flags.remaining(); !others.empty())
     throw Error("{} has no effect beside {}, which prints a page and ends; leave it out", others.front(), page);
   const std::vector<ColumnDoc> columns = docs_of(report::eval_columns());
-  print(page == "--list-tasks" ? eval::list_of_tasks()
-        : format == "md"       ? columns_markdown(columns)
-                               : columns_text(columns));
+  print(page == "--list-tasks" ? eval::list_of_tasks() : columns_in(format, columns));
   return done;
 }
 

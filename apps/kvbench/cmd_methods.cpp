@@ -10,6 +10,7 @@
 #include <kvbench/core/utf8.hpp>
 #include <kvbench/methods/engines.hpp>
 #include <kvbench/methods/registry.hpp>
+#include <kvbench/replay/plan/layer_choice.hpp>
 #include <kvbench/report/columns/column.hpp>
 #include <kvbench/testing/contract.hpp>
 
@@ -51,7 +52,7 @@ std::string parameter_list(const methods::MethodInfo& method) {
 }
 
 /// For programs: what there is, with which parameters, and the growth of cost that bench/scaling.py compares its
-/// measurements with.
+/// measurements with. `alone`: the smallest part of a model that the method compresses under a budget of its own.
 std::string list_table(const std::string& format, const Choices& choices) {
   using replay::MethodChoice;
   const auto column = [](const char* key, auto of) {
@@ -75,6 +76,11 @@ std::string list_table(const std::string& format, const Choices& choices) {
       column("summary", [](const MethodChoice& m) { return m.info->summary; }),
       column("source", [](const MethodChoice& m) { return m.info->paper; }),
       column("runs_in", [](const MethodChoice& m) { return methods::runs_in(m.info->name, m.params.text()); }),
+      column("alone",
+             [](const MethodChoice& m) {
+               const bool divides = plan_of(m) != nullptr || m.info->divides(m.params);
+               return std::string(divides ? "model" : m.info->heads_alone(m.params) ? "head" : "layer");
+             }),
       parameters};
   return report::table_of(format, std::span<const report::Column<MethodChoice>>(columns),
                           std::span<const MethodChoice>(choices));

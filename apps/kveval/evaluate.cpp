@@ -178,7 +178,7 @@ eval::EvalSettings settings_of(const Options& options, const llama::Model& model
   out.weights = model.is_f32() ? "f32" : "file";
   out.generate = options.generation.text();
   if (!options.texts.empty()) out.document_seed = options.document_seed;
-  if (!options.transcripts.empty()) out.protocol = options.compressions.text();
+  if (!options.transcripts.empty()) out.protocol.compressions = options.compressions;
   return out;  // run_documents() sets the layers
 }
 

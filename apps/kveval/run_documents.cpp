@@ -32,7 +32,7 @@ eval::DocumentInputs inputs_of(const Machine& machine, const std::vector<int>& l
           .isa = results.isa,
           .layers = layers,
           .request = replay::stored_text(options.request),
-          .protocol = results.settings.protocol,
+          .protocol = results.settings.protocol.text(),
           .generate = results.settings.generate,
           .context = document.context,
           .scored = options.generation.tokens > 0 ? std::vector<int>() : document.scored,

@@ -111,7 +111,7 @@ class Evaluation {
     const auto rule = eval::Compressions::parse(compress);
     eval::EvalDocument& added = results_.documents.emplace_back();
     added.document = transcript_document(name, before, turns, rule, question_inside);
-    results_.settings.protocol = rule.text(), results_.question_inside = question_inside;
+    results_.settings.protocol.compressions = rule, results_.question_inside = question_inside;
     const auto& [context, scored] = std::tie(added.document.context, added.document.scored);
     results_.context_tokens = std::max(results_.context_tokens, std::ssize(context) + std::ssize(scored));
     return {context, scored, added.document.compressed_at};

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sizes of caches in kvbench-choose, and budgets that follow from bytes."""
-import os
 import shutil
 import struct
 import types

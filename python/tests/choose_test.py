@@ -2,7 +2,6 @@
 """kvbench.choose() and kvbench-choose, from a question to an answer, with stand-ins for the programs.
 extension_choose_real goes through the real ones."""
 import math
-import os
 import pathlib
 import shutil
 import types

@@ -9,6 +9,7 @@ import select
 import shutil
 import subprocess
 import time
+import tomllib
 import unittest
 from unittest import mock
 
@@ -159,6 +160,13 @@ class Usage(CliTest):
         with mock.patch.dict(os.environ, PATH=f"{self.folder}:{os.environ['PATH']}"):
             self.assertEqual(completed("kvbench", "verify", "--s"), ["--sketch"])
             self.assertEqual(completed("kvbench-verify", "--q"), ["--quiet"])
+
+    def test_programs_of_the_python_package(self):
+        known = set(self.ok("completion", "zsh").splitlines()[0].split())
+        for folder, more in (("python", set()), (".", {"kvbench"})):
+            with open(os.path.join(os.path.dirname(__file__), "../..", folder, "pyproject.toml"), "rb") as file:
+                scripts = set(tomllib.load(file)["project"]["scripts"])
+            self.assertEqual(known - {"#compdef", "kvbench", "kveval", "kvdump", "kvbench-validate"}, scripts - more)
 
     def test_commands_of_the_python_package(self):
         """The program gets the words and decides the exit code; without it a sentence says how to get it."""

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/report/columns/column.hpp>
+
 #include <apps/common/command_line.hpp>
 #include <apps/common/rows/output.hpp>
 
@@ -44,6 +46,8 @@ std::string with_links(std::string text) {
   return text;
 }
 
+namespace {
+
 std::string columns_text(std::span<const ColumnDoc> columns) {
   const bool types = typed(columns);
   std::string out;
@@ -64,6 +68,18 @@ std::string columns_markdown(std::span<const ColumnDoc> columns) {
                  : fmt::format("| `{}` | {} |\n", c.key, cell(c.doc));
   }
   return out;
+}
+
+}  // namespace
+
+std::string columns_in(const std::string& format, std::span<const ColumnDoc> columns) {
+  using report::value_of;
+  static const std::vector<report::Column<ColumnDoc>> table = {{"column", "", value_of(&ColumnDoc::key)},
+                                                               {"type", "", value_of(&ColumnDoc::type)},
+                                                               {"unit", "", value_of(&ColumnDoc::unit)},
+                                                               {"meaning", "", value_of(&ColumnDoc::doc)}};
+  if (format == "json") return report::json_of(std::span<const report::Column<ColumnDoc>>(table), columns);
+  return format == "md" ? columns_markdown(columns) : columns_text(columns);
 }
 
 std::string metrics_text(const MetricGroups& groups) {
@@ -106,8 +122,8 @@ void add_page_flag(CLI::App* flags, const std::string& name, const std::string& 
 void add_columns_flag(CLI::App* flags, const std::string& help, const std::string& format,
                       std::vector<ColumnDoc> columns) {
   add_page_flag(
-      flags, "--columns", help, format, [columns] { return columns_text(columns); },
-      [columns] { return columns_markdown(columns); });
+      flags, "--columns", help, format, [columns, &format] { return columns_in(format, columns); },
+      [columns] { return columns_in("md", columns); });
 }
 
 }  // namespace kvbench::app

@@ -24,10 +24,8 @@ std::string cell(const std::string& text);
 /// The text with every "arXiv 2309.17453" as a link.
 std::string with_links(std::string text);
 
-/// One line per column, aligned for a terminal.
-std::string columns_text(std::span<const ColumnDoc> columns);
-/// The same as a Markdown table.
-std::string columns_markdown(std::span<const ColumnDoc> columns);
+/// json: an array of objects, for programs; md: a Markdown table; else one line per column, aligned for a terminal.
+std::string columns_in(const std::string& format, std::span<const ColumnDoc> columns);
 
 /// The descriptions of `columns`, which have at least the members key and doc.
 template <class Columns>

@@ -26,7 +26,7 @@ struct BudgetRows {
 using Groups = OrderedMap<std::tuple<replay::Protocol, Budget, replay::FigureNumber>, BudgetRows>;
 
 bool is_row_of_text(const replay::Record& r) {
-  return !r.layer && !r.query_head && r.prompt != "all" && r.status == replay::Status::ok && !r.dense &&
+  return !r.layer && !r.query_head && !r.over_prompts() && r.status == replay::Status::ok && !r.dense &&
          !is_baseline(r.method) && !r.calibrated_on_itself() && !r.is_outside() && std::isfinite(r.ranked_mean());
 }
 

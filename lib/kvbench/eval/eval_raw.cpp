@@ -86,7 +86,7 @@ void write_results(const Object& root, const EvalResults& results) {
   root.set("kv_dtype", settings.kv_dtype);
   root.set("protect", settings.protect);
   root.set("decoded", settings.decoded);
-  root.set("protocol", settings.protocol);
+  root.set("protocol", settings.protocol.text());
   if (!settings.generate.empty()) root.set("generate", settings.generate);
   if (settings.document_seed) root.set("document_seed", std::int64_t{*settings.document_seed});
   root.set("device", results.device);

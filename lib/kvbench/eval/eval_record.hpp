@@ -67,6 +67,7 @@ struct EvalRecord : replay::RowIdentity, replay::Costs {
     const Index all = layer_count(settings.layers);
     return all > 0 ? std::min(all, compressed_layers) : compressed_layers;
   }
+  bool over_documents() const { return document == "all"; }
   const Estimate& of(Damage figure) const { return damage[index_of(figure)]; }
   Estimate& of(Damage figure) { return damage[index_of(figure)]; }
 };

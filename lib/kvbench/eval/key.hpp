@@ -15,7 +15,7 @@ struct DocumentInputs {
   std::string device, isa;
   std::vector<int> layers;  ///< that are captured
   std::string request;      ///< replay::stored_text()
-  std::string protocol;     ///< EvalSettings::protocol
+  std::string protocol;     ///< EvalProtocol::text()
   std::string generate;     ///< EvalSettings::generate; if it is not empty, the scored tokens follow from the others
   std::vector<int> context, scored;
   std::vector<Index> compressed_at = {};  ///< TaskDocument::compressed_at

@@ -27,7 +27,7 @@ EvalSettings settings_of(const replay::ReplayRequest& request) {
   out.protect =
       fmt::format("{},{}{}", request.protect_first, request.protect_last, request.protect_outside ? " outside" : "");
   out.decoded = request.decoded == replay::Decoded::keep ? "keep" : "method";
-  if (request.protocol == replay::Protocol::stream) out.protocol = "stream";
+  out.protocol.stream = request.protocol == replay::Protocol::stream;
   return out;
 }
 

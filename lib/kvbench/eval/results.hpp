@@ -14,6 +14,7 @@
 #include <kvbench/eval/json.hpp>
 #include <kvbench/eval/scores.hpp>
 #include <kvbench/eval/tasks.hpp>
+#include <kvbench/eval/transcripts.hpp>
 #include <kvbench/replay/records/results.hpp>
 
 namespace kvbench::replay {
@@ -110,8 +111,7 @@ struct EvalSettings {
   std::string kv_dtype;  ///< element type of the cache
   std::string protect;   ///< "FIRST,LAST", followed by " outside" where not part of the budget
   std::string decoded;   ///< treatment of decoded tokens
-  /// "stream": the context passes through the compressed cache, too; of conversations Compressions::text()
-  std::string protocol = "decode";
+  EvalProtocol protocol;
   std::string generate = {};                   ///< Generation::text()
   std::optional<std::uint32_t> document_seed;  ///< absent: documents are given as token ids
 };

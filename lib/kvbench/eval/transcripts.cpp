@@ -5,169 +5,17 @@
 #include <charconv>
 #include <cmath>
 #include <iterator>
-#include <optional>
 #include <utility>
 
 #include <fmt/ranges.h>
 
+#include <kvbench/core/enumeration.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/utf8.hpp>
+#include <kvbench/eval/json.hpp>
 
 namespace kvbench::eval {
 namespace {
-
-/// A value of JSON. Literals and numbers that are no whole ones have no content here.
-struct JsonValue {
-  enum class Kind { other, whole, text, list, object } kind = Kind::other;
-  long whole = 0;
-  std::string text;
-  std::vector<JsonValue> items;    ///< of a list, and the values of an object
-  std::vector<std::string> names;  ///< of an object
-
-  const JsonValue* find(std::string_view name) const {
-    const auto found = std::ranges::find(names, name);
-    return found == names.end() ? nullptr : &items[static_cast<std::size_t>(found - names.begin())];
-  }
-};
-
-void add_utf8(unsigned code, std::string& out) {
-  const auto add = [&](unsigned byte) { out += static_cast<char>(byte); };
-  const auto rest = [&](unsigned shift) { add(0x80U | (code >> shift & 0x3fU)); };
-  if (code < 0x80) return add(code);
-  if (code < 0x800) return add(0xc0U | code >> 6U), rest(0);
-  if (code < 0x10000) return add(0xe0U | code >> 12U), rest(6), rest(0);
-  add(0xf0U | code >> 18U), rest(12), rest(6), rest(0);
-}
-
-/// Reads one line of JSON. The text is UTF-8.
-class JsonReader {
- public:
-  JsonReader(std::string_view line, std::string place) : line_(line), place_(std::move(place)) {}
-
-  JsonValue whole_line() {
-    JsonValue out = value(0);
-    skip_space();
-    if (at_ < line_.size()) fail("the end of the line");
-    return out;
-  }
-
- private:
-  [[noreturn]] void fail(const char* expected) const {
-    throw Error("{}: column {}: no JSON, {} was expected; give one conversation per line, as JSON", place_, at_ + 1,
-                expected);
-  }
-  char peek() const { return at_ < line_.size() ? line_[at_] : '\0'; }
-  void skip_space() {
-    while (at_ < line_.size() && std::string_view(" \t\r\n").find(line_[at_]) != std::string_view::npos) ++at_;
-  }
-  bool takes(char wanted) {
-    skip_space();
-    if (peek() != wanted) return false;
-    ++at_;
-    return true;
-  }
-  void need(char wanted, const char* what) {
-    if (!takes(wanted)) fail(what);
-  }
-
-  JsonValue value(int depth) {
-    if (depth > 64) fail("less nesting");
-    skip_space();
-    if (peek() == '"') return {.kind = JsonValue::Kind::text, .text = string()};
-    if (takes('[')) return list(depth);
-    if (takes('{')) return object(depth);
-    return literal();
-  }
-
-  JsonValue list(int depth) {
-    JsonValue out{.kind = JsonValue::Kind::list};
-    if (takes(']')) return out;
-    do {
-      out.items.push_back(value(depth + 1));
-    } while (takes(','));
-    need(']', "',' or ']'");
-    return out;
-  }
-
-  JsonValue object(int depth) {
-    JsonValue out{.kind = JsonValue::Kind::object};
-    if (takes('}')) return out;
-    do {
-      skip_space();
-      out.names.push_back(string());
-      need(':', "':'");
-      out.items.push_back(value(depth + 1));
-    } while (takes(','));
-    need('}', "',' or '}'");
-    return out;
-  }
-
-  JsonValue literal() {
-    const auto end = std::min(line_.find_first_of(" \t\r\n,]}:", at_), line_.size());
-    const std::string_view word = line_.substr(at_, end - at_);
-    JsonValue out;
-    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), out.whole);
-    if (error == std::errc() && stop == word.data() + word.size()) {
-      out.kind = JsonValue::Kind::whole;
-    } else if (double number = 0; word != "true" && word != "false" && word != "null") {
-      const auto [last, fault] = std::from_chars(word.data(), word.data() + word.size(), number);
-      if (fault != std::errc() || last != word.data() + word.size() || !std::isfinite(number)) fail("a value");
-    }
-    at_ = end;
-    return out;
-  }
-
-  unsigned hex4() {
-    unsigned code = 0;
-    const char* const begin = line_.data() + at_;
-    const char* const end = begin + std::min<std::size_t>(4, line_.size() - at_);
-    const auto [stop, error] = std::from_chars(begin, end, code, 16);
-    if (error != std::errc() || stop != begin + 4) fail("four hexadecimal digits");
-    at_ += 4;
-    return code;
-  }
-
-  void add_escape(std::string& out) {
-    constexpr std::string_view names = "\"\\/bfnrt", characters = "\"\\/\b\f\n\r\t";
-    const char name = peek();
-    ++at_;
-    if (const auto known = names.find(name); known != names.npos) {
-      out += characters[known];
-      return;
-    }
-    if (name != 'u') fail("an escape");
-    unsigned code = hex4();
-    if (code >= 0xd800 && code < 0xdc00) {  // the first half of a pair
-      if (line_.substr(at_, 2) != "\\u") fail("the second half of a surrogate pair");
-      at_ += 2;
-      const unsigned low = hex4();
-      if (low < 0xdc00 || low >= 0xe000) fail("the second half of a surrogate pair");
-      code = 0x10000 + ((code - 0xd800) << 10U) + (low - 0xdc00);
-    } else if (code >= 0xdc00 && code < 0xe000) {
-      fail("the first half of a surrogate pair");
-    }
-    add_utf8(code, out);
-  }
-
-  std::string string() {
-    need('"', "'\"'");
-    std::string out;
-    while (peek() != '"') {
-      if (at_ >= line_.size() || static_cast<unsigned char>(peek()) < 0x20) fail("'\"'");
-      const char next = line_[at_++];
-      if (next == '\\')
-        add_escape(out);
-      else
-        out += next;
-    }
-    ++at_;
-    return out;
-  }
-
-  std::string_view line_;
-  std::string place_;
-  std::size_t at_ = 0;
-};
 
 Content content_of(const JsonValue& message, const std::string& place) {
   const JsonValue* const content = message.find("content");
@@ -227,16 +75,15 @@ std::vector<Transcript> read_transcripts(std::string_view text, const std::strin
     begin = end + 1;
     if (line.find_first_not_of(" \t\r") == line.npos) continue;
     const std::string place = fmt::format("{}:{}", path, number);
-    out.push_back(transcript_of(JsonReader(line, place).whole_line(), place));
+    out.push_back(transcript_of(json_value_of(line, place, "give one conversation per line, as JSON"), place));
   }
   if (out.empty()) throw Error("{}: there is no conversation in it", path);
   return out;
 }
 
 Compressions Compressions::parse(const std::string& text) {
-  if (text == "once") return {.when = When::once};
-  if (text == "turn") return {.when = When::turn};
-  if (text == "anew") return {.when = When::anew};
+  for (const When when : {When::once, When::turn, When::anew})
+    if (Compressions{.when = when}.text() == text) return {.when = when};
   Compressions out{.when = When::tokens};
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), out.tokens);
   if (error != std::errc() || stop != text.data() + text.size() || out.tokens < 1)
@@ -245,17 +92,20 @@ Compressions Compressions::parse(const std::string& text) {
 }
 
 std::string Compressions::text() const {
-  switch (when) {
-    case When::once:
-      return "compress once";
-    case When::turn:
-      return "compress turn";
-    case When::anew:
-      return "compress anew";
-    case When::tokens:
-      break;
-  }
-  return fmt::format("compress {}", tokens);
+  constexpr std::string_view names[] = {"once", "turn", "anew", "tokens"};
+  return when == When::tokens ? std::to_string(tokens) : std::string(name_in(names, when));
+}
+
+std::string EvalProtocol::text() const {
+  return compressions ? "compress " + compressions->text() : stream ? "stream" : "decode";
+}
+
+EvalProtocol EvalProtocol::parse(const std::string& text) {
+  constexpr std::string_view compress = "compress ";
+  if (text.starts_with(compress)) return {.compressions = Compressions::parse(text.substr(compress.size()))};
+  for (const EvalProtocol& one : {EvalProtocol{}, EvalProtocol{.stream = true}})
+    if (one.text() == text) return one;
+  throw Error("there is no protocol '{}'", text);
 }
 
 TaskDocument transcript_document(const std::string& name, const std::vector<int>& before,

@@ -2,7 +2,9 @@
 // Conversations, whose cache is compressed again and again: a turn is what is said to the model, and its answer.
 #pragma once
 
+#include <compare>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,8 +39,19 @@ struct Compressions {
   /// "once": never again. "turn": at the end of every turn, from what the cache holds. "anew": at the end of every
   /// turn, from the exact cache of all tokens. A number: after so many tokens. Throws Error.
   static Compressions parse(const std::string& text);
-  /// Column `protocol`: "compress turn", "compress 256".
+  std::string text() const;  ///< that parse() takes
+  auto operator<=>(const Compressions&) const = default;
+};
+
+/// How a document is read. By default its context is exact, and compressed once.
+struct EvalProtocol {
+  bool stream = false;                            ///< the context passes through the compressed cache, too
+  std::optional<Compressions> compressions = {};  ///< of conversations
+  /// Column `protocol`: "decode", "stream", "compress turn", "compress 256".
   std::string text() const;
+  /// Throws Error.
+  static EvalProtocol parse(const std::string& text);
+  auto operator<=>(const EvalProtocol&) const = default;
 };
 
 /// The token ids of a turn.

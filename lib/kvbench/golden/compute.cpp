@@ -42,30 +42,14 @@ std::vector<std::string> budgets_of(const methods::MethodInfo& method) {
   }
 }
 
-}  // namespace
-
-std::vector<Method> golden_methods() {
-  std::vector<methods::MethodSettings> rows = methods::rows_of_set("all");
-  for (const char* name : {"oracle-error", "adakv@kvpress(snapkv@kvpress)", "criticalkv(snapkv@kvpress)"})
-    rows.push_back({&methods::find_method(name), {}});
-  std::vector<Method> out;
-  for (const auto& [info, settings] : rows) {
-    const replay::MethodChoice choice{info, info->bind(settings)};
-    out.push_back({choice, choice});
-  }
-  return out;
-}
-
+/// Whether a kv head of a layer of the bundled trace has golden rows of a method: one head of each layer, or all where
+/// the heads of a layer affect each other.
 bool has_rows(const replay::MethodChoice& method, std::int64_t layer, Index kv_head) {
   return !method.info->heads_alone(method.params) ||
          std::ranges::any_of(places, [&](const Place& p) { return p.layer == layer && p.kv_head == kv_head; });
 }
 
-bool states_prediction(const replay::MethodChoice& method) {
-  constexpr std::string_view names[] = {"snapkv", "kmeans", "q4_0"};
-  return method.params.text().empty() && std::ranges::count(names, method.info->name) > 0;
-}
-
+/// The replays whose configurations are the golden rows of these methods, with the same configurations in each.
 std::vector<replay::ReplayRequest> golden_requests(std::span<const Method> methods) {
   replay::ReplayRequest all;
   all.seeds = {0};
@@ -87,6 +71,25 @@ std::vector<replay::ReplayRequest> golden_requests(std::span<const Method> metho
     request.layers = {place.layer};
   }
   return requests;
+}
+
+}  // namespace
+
+std::vector<Method> golden_methods() {
+  std::vector<methods::MethodSettings> rows = methods::rows_of_set("all");
+  for (const char* name : {"oracle-error", "adakv@kvpress(snapkv@kvpress)", "criticalkv(snapkv@kvpress)"})
+    rows.push_back({&methods::find_method(name), {}});
+  std::vector<Method> out;
+  for (const auto& [info, settings] : rows) {
+    const replay::MethodChoice choice{info, info->bind(settings)};
+    out.push_back({choice, choice});
+  }
+  return out;
+}
+
+bool states_prediction(const replay::MethodChoice& method) {
+  constexpr std::string_view names[] = {"snapkv", "kmeans", "q4_0"};
+  return method.params.text().empty() && std::ranges::count(names, method.info->name) > 0;
 }
 
 namespace {

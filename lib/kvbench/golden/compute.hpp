@@ -20,16 +20,9 @@ struct Method {
 /// The rows of `--method all`, then an oracle and wrappers that it leaves out.
 std::vector<Method> golden_methods();
 
-/// Whether a kv head of a layer of the bundled trace has golden rows of a method: one head of each layer, or all where
-/// the heads of a layer affect each other.
-bool has_rows(const replay::MethodChoice& method, std::int64_t layer, Index kv_head);
-
 /// Whether golden rows of a method state predicted KL, which another recording of the trace changes: those of an
 /// eviction, of merged entries and of rounded ones.
 bool states_prediction(const replay::MethodChoice& method);
-
-/// The replays whose configurations are the golden rows of these methods, with the same configurations in each.
-std::vector<replay::ReplayRequest> golden_requests(std::span<const Method> methods);
 
 /// The rows of these methods on the back end of the options, by method, budget and place; also of configurations that
 /// did not run, with the reason in `fault`. Progress counts replays. Throws as replay::replay() does.

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include <kvbench/core/parallel_for.hpp>
+#include <kvbench/replay/measure/host_entries.hpp>
 #include <kvbench/replay/plan/layer_choice.hpp>
 #include <kvbench/replay/replay.hpp>
 #include <kvbench/replay/run/devices.hpp>
@@ -14,32 +15,24 @@
 namespace kvbench::loop {
 namespace {
 
-/// Of each token of a document of `end` tokens, whether its entry answers query head g at the last query of a run.
-std::vector<bool> last_tokens(const std::vector<methods::HostTable>& entries, Index group, Index g, Index end) {
-  std::vector<bool> out(static_cast<std::size_t>(end));
-  for (const methods::HostTable& table : entries) {
-    const Index queries = table.per_query ? table.rows / (table.per_head ? group : 1) : 1;
-    for (const std::int32_t id : table.row(methods::table_row(table, g, queries - 1, queries))) {
-      if (id >= 0) out[static_cast<std::size_t>(id)] = true;
-    }
-  }
-  return out;
-}
-
 /// Adds LayerAnswer::held of the next head.
-void add_held(const std::vector<methods::HostTable>& entries, const trace::TraceInfo& document,
+void add_held(std::vector<methods::HostTable> tables, const trace::TraceInfo& document,
               const replay::ReplayRequest& request, LayerAnswer& answer) {
   const auto stands_for_others = [](const methods::HostTable& table) { return table.merged() || table.weighted(); };
-  if (std::ranges::any_of(entries, stands_for_others))
+  if (std::ranges::any_of(tables, stands_for_others))
     answer.no_tokens = "its entries have weights or rows of their own, and only tokens can be compressed again";
   const Index context = document.prompts.front().prompt_tokens, end = document.prompts.front().num_tokens;
+  Index queries = 1;
+  for (const methods::HostTable& table : tables)
+    if (table.per_query) queries = table.rows / (table.per_head ? document.group() : 1);
+  const replay::HostEntries entries(std::move(tables), queries);
   const bool retrieves = request.methods.front().info->kind == methods::Kind::retrieval;
   std::vector<bool> held(static_cast<std::size_t>(end), retrieves);
   const auto add = [&](Index first, Index last) {
     for (Index t = std::max<Index>(0, first); t < std::min(last, end); ++t) held[static_cast<std::size_t>(t)] = true;
   };
   for (Index g = 0; !retrieves && g < document.group(); ++g) {
-    const std::vector<bool> of_query_head = last_tokens(entries, document.group(), g, end);
+    const std::vector<bool> of_query_head = entries.held(g, end);
     if (g > 0 && of_query_head != held && answer.no_tokens.empty())
       answer.no_tokens = "the query heads of a kv head hold different tokens, and are compressed again together";
     std::transform(held.begin(), held.end(), of_query_head.begin(), held.begin(), std::logical_or<>());
@@ -61,7 +54,7 @@ LayerAnswer collect(std::vector<replay::HeadResult>& heads, const trace::TraceIn
     if (answer.status == replay::Status::ok && result.status != replay::Status::ok)
       answer.status = result.status, answer.reason = result.reason;
     if (result.raw) {
-      add_held(result.raw->entries, document, request, answer);
+      add_held(std::move(result.raw->entries), document, request, answer);
       std::ranges::copy(result.raw->output, std::back_inserter(answer.outputs));
       std::ranges::copy(result.raw->exact, std::back_inserter(answer.exact));
     }

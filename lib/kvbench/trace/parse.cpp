@@ -264,7 +264,10 @@ TraceInfo parse(const h5::InputObject& root, const std::string& path) {
   info.rope_type = text(root, "rope_type");
   info.rope_layout = text(root, "rope_layout");
   info.dtype = parse_dtype(root);
-  if (root.has("cache_layers")) info.cache_layers = integers<std::int32_t>(root.dataset("cache_layers"));
+  if (root.has("cache_layers")) {
+    info.cache_layers = integers<std::int32_t>(root.dataset("cache_layers"));
+    if (info.cache_layers.empty()) throw Error("{}: dataset 'cache_layers' is empty; leave it out.", path);
+  }
   const h5::InputObject prompts = root.group("prompts");
   std::vector<std::string> ids = prompts.members();
   std::sort(ids.begin(), ids.end(), &comes_before);

@@ -8,7 +8,6 @@ output folder, which answers other questions about the same model and texts too;
 there."""
 
 import json
-import math
 import os
 import pathlib
 import time

@@ -2,12 +2,12 @@
 """What kvbench.choose() is asked. ChooseSettings are what a user says; a Question is what follows from them."""
 
 import importlib.util
+import json
 import math
 import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, Literal, get_args, get_origin
@@ -19,12 +19,11 @@ from ..files.schema import check_name
 from ..program.commands import _core
 from ..program.progress import tell
 from .folder import parts_of, plain_path
-from .run import ENDED, NothingFits
+from .run import ENDED
 
 METHODS = ("sink,h2o,snapkv,chelsea,bsm,kmeans,int,kivi4,kivi2,turboquant,h2o+q8_0,h2o+q5_1,h2o+q4_0,snapkv+q8_0,"
            "snapkv+q5_1,snapkv+kivi4,kmeans+int8,snapkv@kvpress,llama.cpp,vllm")
 MENU = "h2o,h2o+q8_0,h2o+q5_1,snapkv,snapkv+q8_0,snapkv+q5_1,q8_0,q5_1,q4_0"
-SMALL = "--probes 2 --tokens 320 --prompt-tokens 256 --queries 128 --layers 1 --query-heads 2 --kv-heads 1 -q"
 UNITS = {**{unit + "b": 1000**power for power, unit in enumerate(("", "k", "m", "g", "t"))},
          **{unit + "ib": 1024**power for power, unit in enumerate("kmgt", 1)}}
 
@@ -294,25 +293,22 @@ def check_names(given: dict[str, Any], commands: dict[str, str]) -> None:
 
 
 def check_menu(menu: str, by: str, kvbench: str) -> None:
-    """Raises Error for a menu that `kvbench allocate` refuses whatever the model is, by asking it about a small trace.
-    What it refuses because of what a trace has is left to the recorded one."""
-    with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:
-        trace, plan = (os.path.join(folder, name) for name in ("small.h5", "plan.toml"))
-        said(kvbench, "synth", *SMALL.split(), "-o", trace)
-        try:
-            said(kvbench, "allocate", trace, "--menu", menu, "--by", by, "-b", "99.9%mem", "-q", "-o", plan)
-        except NothingFits as refusal:  # its costs are those of the small trace
-            why = re.sub(": the method costs .*; (it keeps every token): .*(?=; leave it out)", r": \1", str(refusal))
-            raise Error(re.sub("fits in 99.9%mem; .*choose a larger budget, or (.*)",
-                               r"fits in less than the full cache; \1", why)) from None
-        except Error as refusal:
-            if re.search("divides its budget|needs all kv heads", str(refusal)):
-                raise
+    """Raises Error for a menu that `kvbench allocate` refuses whatever the model is. What it refuses because of what a
+    trace has is left to the recorded one."""
+    methods = json.loads(said(kvbench, "methods", menu, "--format", "json"))
+    for one in methods:
+        require(one["alone"] != "model", "--menu", f"{one['method']} divides its budget among layers itself; leave it "
+                "out.")
+        require(by != "head" or one["alone"] == "head", "--by head", f"{one['method']} needs all kv heads of a layer "
+                "at once; leave it out.")
+        require(one["kind"] != "retrieval" or float(one["memory_n"]) < 1, "--menu", f"{one['method']} runs at no "
+                "budget: it keeps every token; leave it out.")
+    require({one["kind"] for one in methods} != {"exact"}, "--menu", "no plan of its configurations fits in less than "
+            "the full cache; add a method that keeps fewer tokens or bits.")
 
 
 def said(program: str, *words: str) -> str:
-    """What a program prints. Raises Error with the last line of its messages if it refuses the words, NothingFits if
-    nothing fits them."""
+    """What a program prints. Raises Error with the last line of its messages if it refuses the words."""
     done = subprocess.run([program, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or [f"{program} failed with exit code {done.returncode}"])[-1]

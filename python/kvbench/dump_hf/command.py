@@ -7,7 +7,6 @@ import functools
 import importlib.metadata
 import os
 import signal
-import sys
 
 from .._error import Error, first_line
 from .._kinds import of_kind

@@ -90,9 +90,11 @@ TEST_CASE("when a cache is compressed, and what is scored, by hand") {
   CHECK((inside.spans[0].begin == 1 && inside.spans[0].end == 3 && inside.spans[2].end == 12));
   CHECK(document("once", false).compressed_at == std::vector<Index>{6});
   CHECK(document("4", false).compressed_at == std::vector<Index>{6, 10, 14});
-  CHECK(Compressions::parse("4").text() == "compress 4");
+  for (const char* text : {"decode", "stream", "compress once", "compress turn", "compress anew", "compress 4"})
+    CHECK(EvalProtocol::parse(text).text() == text);
   for (const char* wrong : {"", "0", "-3", "4x", "each", "99999999999999999999"})
-    CHECK_THROWS_AS(Compressions::parse(wrong), Error);
+    CHECK_THROWS_AS(EvalProtocol::parse("compress " + std::string(wrong)), Error);
+  CHECK_THROWS_AS(EvalProtocol::parse(""), Error);
   CHECK_THROWS_AS(transcript_document("t", {}, {{{1}, {2}}, {{1}, {2}}}, {}, true), Error);
 }
 

@@ -36,7 +36,7 @@ class Rows {
     return *this;
   }
   void streaming() {
-    for (EvalRecord& r : records_) r.settings.protocol = "stream";
+    for (EvalRecord& r : records_) r.settings.protocol.stream = true;
   }
   const RowsOfText& rows() const { return rows_; }
 

@@ -24,7 +24,7 @@ void add(std::vector<EvalRecord>& rows, const char* method, const char* rule, In
                                                      .text = "talks.jsonl",
                                                      .kl = kl[c],
                                                      .documents = 1}));
-    row.turn = turn, row.settings.protocol = rule;
+    row.turn = turn, row.settings.protocol = EvalProtocol::parse(rule);
   }
 }
 

@@ -193,6 +193,8 @@ TEST_CASE("datasets that are missing or have another type, shape or kind are ref
 }
 
 TEST_CASE("positions and token ids") {
+  CHECK(contains(complaint([](RawFile& f) { f.replace("/cache_layers", H5T_STD_I32LE, {0}, nullptr); }),
+                 "'cache_layers' is empty"));
   const auto with = [](std::vector<std::int64_t> values) {
     return complaint([=](RawFile& f) { f.replace(positions, H5T_STD_I64LE, {values.size()}, values.data()); });
   };

@@ -64,8 +64,7 @@ std::string_view first_line(std::string_view text) {
               request.haystack_name);
 }
 
-}  // namespace
-
+/// The part of the haystack that belongs to a document: parts of different documents do not overlap.
 std::string_view excerpt(const TaskRequest& request, Index document) {
   const std::string_view text = request.haystack;
   const auto boundary = [&](Index d) {
@@ -74,6 +73,8 @@ std::string_view excerpt(const TaskRequest& request, Index document) {
   const std::size_t begin = boundary(document);
   return text.substr(begin, document + 1 == request.documents ? text.npos : boundary(document + 1) - begin);
 }
+
+}  // namespace
 
 Tokens passage(const TaskRequest& request, Index document, TaskDraws& draws, Index count) {
   const std::string_view part = excerpt(request, document);

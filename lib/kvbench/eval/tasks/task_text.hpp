@@ -32,11 +32,8 @@ class TaskDraws {
   std::uint32_t document_, count_ = 0;
 };
 
-/// The part of the haystack that belongs to a document: parts of different documents do not overlap.
-std::string_view excerpt(const TaskRequest& request, Index document);
-
-/// `count` tokens of the document's excerpt from a random position on, tokenised as a whole. Throws Error where it has
-/// fewer.
+/// `count` tokens of the document's excerpt, its own part of the haystack, from a random position on, tokenised as a
+/// whole. Throws Error where it has fewer.
 Tokens passage(const TaskRequest& request, Index document, TaskDraws& draws, Index count);
 
 /// Lines of the excerpt from a random position on, each tokenised by itself, in total `count` tokens: the excess is cut

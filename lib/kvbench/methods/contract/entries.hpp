@@ -25,8 +25,8 @@ struct EntryTable {
   Buffer<const float> weight_den;  ///< [L, width] wD; absent: 1. Negative only where there is a range
   Buffer<const float> own_keys;    ///< [L*width, d] keys of merged or quantised entries; absent: the tokens' keys
   Buffer<const float> own_values;  ///< [L*width, dv] the same for the values
-  /// [tokens so far, d] keys by token that the slots without own keys read; absent: the exact ones. Of methods whose
-  /// full cache is stored in fewer bits.
+  /// [tokens so far, d] keys by token that the slots without own keys read; absent: the exact ones. A full cache in
+  /// fewer bits, or rows that stand for their tokens, as the means of retroinfer do.
   Buffer<const float> token_keys;
   Buffer<const float> token_values;  ///< [tokens so far, dv] the same for the values
   /// [G*m, d] the queries as they are multiplied by the keys of these entries, of engines that round them; absent: the

@@ -177,11 +177,16 @@ void ConfigurationRun::finish() {
 }
 
 void ConfigurationRun::set_held(std::size_t h) {
-  std::vector<std::uint64_t>& held = results_[h]->held = entries(h).held(heads_[h].group, options_.held_of);
   const TokenMap& map = heads_[h].map;
+  std::vector<std::vector<bool>> of_heads;
+  for (Index g = 0; g < heads_[h].group; ++g) of_heads.push_back(entries(h).held(g, options_.held_of));
+  std::vector<std::uint64_t>& held = results_[h]->held;
+  held.assign(static_cast<std::size_t>(options_.held_of + 63) / 64, 0);
   for (Index t = 0; t < options_.held_of; ++t) {
+    const auto has = [t](const std::vector<bool>& of_head) { return of_head[static_cast<std::size_t>(t)]; };
     const bool by_harness = t < map.first || (t >= map.first + map.middle && t < map.first + map.middle + map.last);
-    if (by_harness) held[static_cast<std::size_t>(t) / 64] |= std::uint64_t{1} << (t % 64);
+    if (by_harness || std::ranges::any_of(of_heads, has))
+      held[static_cast<std::size_t>(t) / 64] |= std::uint64_t{1} << (t % 64);
   }
 }
 

@@ -78,12 +78,10 @@ HostEntries::RowsRead HostEntries::rows_read(Index group, Index i, std::int32_t 
   return read;
 }
 
-std::vector<std::uint64_t> HostEntries::held(Index group, Index tokens) const {
-  std::vector<std::uint64_t> out(static_cast<std::size_t>(tokens + 63) / 64);
-  for (Index g = 0; g < group; ++g)
-    each(g, queries_ - 1, 0, static_cast<std::int32_t>(tokens), [&](std::int32_t id, std::size_t, std::size_t) {
-      out[static_cast<std::size_t>(id) / 64] |= std::uint64_t{1} << (id % 64);
-    });
+std::vector<bool> HostEntries::held(Index g, Index tokens) const {
+  std::vector<bool> out(static_cast<std::size_t>(tokens));
+  each(g, queries_ - 1, 0, static_cast<std::int32_t>(tokens),
+       [&](std::int32_t id, std::size_t, std::size_t) { out[static_cast<std::size_t>(id)] = true; });
   return out;
 }
 

@@ -61,8 +61,8 @@ class HostEntries {
   };
   RowsRead rows_read(Index group, Index i, std::int32_t first, std::int32_t last) const;
 
-  /// The tokens below `tokens` whose entries answer the last query of some query head, as ConfigurationResult::held.
-  std::vector<std::uint64_t> held(Index group, Index tokens) const;
+  /// Of each token below `tokens`, whether its entry answers the last query of query head g.
+  std::vector<bool> held(Index g, Index tokens) const;
 
   bool two_sets() const { return two_sets_; }          ///< numerator and denominator hold different tokens
   bool has_clusters() const { return has_clusters_; }  ///< some table has ids of clusters or pages

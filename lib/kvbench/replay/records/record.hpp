@@ -107,6 +107,7 @@ struct Record : RowIdentity, Costs {
   std::optional<bool> tied;  ///< the trace does not distinguish the row from the best; absent: not testable
   double compress_s = 0, attend_s = 0, exact_s = 0;  ///< sum over heads, mean over seeds
 
+  bool over_prompts() const { return prompt == "all"; }
   const Summary& of(Metric metric) const { return metrics[metric]; }
   /// `tested` of a metric; empty where it lacks it.
   const TestedSums& tested_of(Metric metric) const;

@@ -54,12 +54,18 @@ Value<EvalRecord> document_seed() {
 }
 
 Value<EvalRecord> protocol() {
-  return {.print = [](const EvalRecord& r) { return r.settings.protocol == "decode" ? "" : r.settings.protocol; },
+  return {.print =
+              [](const EvalRecord& r) {
+                return r.settings.protocol == eval::EvalProtocol() ? "" : r.settings.protocol.text();
+              },
           .parse =
               [](EvalRecord& r, const CsvCell& cell) {
-                if (!cell.text.empty() && cell.text != "stream" && !cell.text.starts_with("compress "))
+                r.settings.protocol = {};
+                try {
+                  if (!cell.text.empty()) r.settings.protocol = eval::EvalProtocol::parse(cell.text);
+                } catch (const Error&) {
                   cell.refuse("stream, compress and when, or empty");
-                r.settings.protocol = cell.text.empty() ? "decode" : cell.text;
+                }
               }};
 }
 

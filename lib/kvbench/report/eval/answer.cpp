@@ -53,7 +53,7 @@ std::vector<DamageOf> ranked(std::span<const RowsOfText> texts, const std::strin
     for (const EvalRow* r : rows) {
       if (r->task != task || r->budget != budget || !is_damage_of_method(*r)) continue;
       DamageOf& one = found[compare::label_of({r->method, r->params, {}})];
-      if (r->document == "all") {
+      if (r->over_documents()) {
         one.of_texts.push_back(r);
         most = std::max(most, r->common_layers());
       } else {
@@ -232,7 +232,7 @@ std::string context_note(std::span<const RowsOfText> texts) {
   const auto any = [&](auto has) {
     return std::ranges::any_of(texts, [&](const RowsOfText& rows) { return std::ranges::any_of(rows, has); });
   };
-  const auto streams = [](const EvalRow* r) { return r->settings.protocol == "stream"; };
+  const auto streams = [](const EvalRow* r) { return r->settings.protocol.stream; };
   if (any(streams)) return "The context passes through the compressed cache, too (--protocol stream).";
   if (!any([](const EvalRow* r) { return methods::runs_in(r->method, r->params).starts_with("llama.cpp"); })) return "";
   return "The context is exact here; llama.cpp reads it through its rounded cache, and KL is larger there "
@@ -246,7 +246,7 @@ std::string generation_note(std::span<const RowsOfText> texts) {
   for (const RowsOfText& rows : texts) {
     for (const EvalRow* r : rows) {
       continued = continued || !r->settings.generate.empty();
-      if (r->ok() && r->document == "all" && !r->layer && r->method == "exact" && r->params == "numbers=f16")
+      if (r->ok() && r->over_documents() && !r->layer && r->method == "exact" && r->params == "numbers=f16")
         floor.of_texts.push_back(r);
     }
   }
@@ -270,7 +270,7 @@ std::string setting_of(const EvalSection& s, const std::string& context) {
   const eval::EvalSettings& e = s.settings;
   return fmt::format("{}, {} tokens, question {}, {}, weights {}, cache {}, protected {}, decoded {}{}{}", s.model,
                      context, s.question, layers_text(e), e.weights, e.kv_dtype, e.protect, e.decoded,
-                     e.protocol == "decode" ? "" : ", protocol " + e.protocol,
+                     e.protocol == eval::EvalProtocol() ? "" : ", protocol " + e.protocol.text(),
                      e.generate.empty() ? "" : ", generated " + e.generate);
 }
 
@@ -325,7 +325,7 @@ std::vector<const EvalRow*> overall_records(std::span<const EvalRow> records) {
   std::map<Budget, std::size_t> budgets;
   for (const EvalRow& r : records) {
     tasks.emplace(r.task, tasks.size()), budgets.emplace(r.budget, budgets.size());
-    if (r.document == "all" && !r.layer && r.turn == 0) out.push_back(&r);
+    if (r.over_documents() && !r.layer && r.turn == 0) out.push_back(&r);
   }
   std::ranges::stable_sort(out, {}, [&](const EvalRow* r) {
     const bool ok = r->ok();

@@ -21,7 +21,7 @@ std::map<std::string, LayerRows> layer_rows(const EvalSection& section, const st
   std::map<std::string, LayerRows> out;
   for (const EvalRow& row : section.rows) {
     const bool wanted =
-        row.task == task && row.budget == budget && row.document == "all" && row.injection.mode == eval::Inject::all;
+        row.task == task && row.budget == budget && row.over_documents() && row.injection.mode == eval::Inject::all;
     if (wanted && row.layer && row.method != "exact") out[row.name()].emplace(*row.layer, &row);
   }
   return out;
@@ -101,7 +101,7 @@ std::map<std::string, SingleLayers> single_layers(const EvalSection& section, co
       if (row->budget != budget || row->method == "exact" || row->injection.layer < 0) continue;
       SingleLayers& one = out[row->name()];
       if (one.first == nullptr) one.first = row;
-      if (row->document == "all") one.by_layer[row->injection.layer] = kl_of(*row).mean;
+      if (row->over_documents()) one.by_layer[row->injection.layer] = kl_of(*row).mean;
       one.sum[row->document] += kl_of(*row).mean;
     }
   }
@@ -117,9 +117,9 @@ void add_additivity(const EvalSection& section, const std::string& task, const B
       for (const EvalRow* row : section.find(task, document, "all")) {
         if (row->name() != name || row->budget != budget) continue;
         // Runs with other numbers of documents have other documents.
-        if (row->document == "all" && row->documents == single.first->documents) all = kl_of(*row).mean;
+        if (row->over_documents() && row->documents == single.first->documents) all = kl_of(*row).mean;
         const auto sum = single.sum.find(row->document);
-        if (row->document != "all" && sum != single.sum.end())
+        if (!row->over_documents() && sum != single.sum.end())
           sums.push_back(sum->second), together.push_back(kl_of(*row).mean);
       }
     }

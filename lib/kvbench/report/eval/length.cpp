@@ -21,7 +21,7 @@ namespace {
 using Growths = std::span<const ConfigurationGrowth>;
 
 bool is_of_document(const EvalRow& row) {
-  return row.ok() && !row.layer && row.document != "all" && !row.scored_sha256.empty() &&
+  return row.ok() && !row.layer && !row.over_documents() && !row.scored_sha256.empty() &&
          row.injection.mode == eval::Inject::all && !(row.method == "exact" && row.params.empty());
 }
 
@@ -158,6 +158,20 @@ std::string setting_without_length(const EvalSection& s) {
          (s.settings.document_seed ? std::to_string(*s.settings.document_seed) : "");
 }
 
+DocTable growth_table(Growths growths) {
+  std::vector<RowColumn<ConfigurationGrowth>> columns = {
+      {{"method"}, [](const ConfigurationGrowth& of) { return of.row->name(); }},
+      {{"budget", true}, [](const ConfigurationGrowth& of) { return TableCell(of.row->budget); }}};
+  for (const Index length : all_lengths(growths))
+    columns.push_back({{fmt::format("KL at {}", length), true},
+                       [length](const ConfigurationGrowth& of) { return kl_at(of.growth, length); }});
+  columns.push_back({{"per doubling", true}, [](const ConfigurationGrowth& of) { return factor_text(of.growth); }});
+  columns.push_back(
+      {{"verdict"}, [](const ConfigurationGrowth& of) { return TableCell(std::string(name_of(of.growth.verdict))); }});
+  return filled<ConfigurationGrowth>({.title = "Damage and the length of the context", .sortable = true}, columns,
+                                     growths);
+}
+
 }  // namespace
 
 std::vector<ConfigurationGrowth> growths_of(std::span<const EvalRow* const> rows) {
@@ -179,20 +193,6 @@ std::vector<std::string> growth_answers(Growths growths) {
   std::vector<std::string> out;
   for (const ConfigurationGrowth& of : growths) out.push_back(sentence_of(of));
   return out;
-}
-
-DocTable growth_table(Growths growths) {
-  std::vector<RowColumn<ConfigurationGrowth>> columns = {
-      {{"method"}, [](const ConfigurationGrowth& of) { return of.row->name(); }},
-      {{"budget", true}, [](const ConfigurationGrowth& of) { return TableCell(of.row->budget); }}};
-  for (const Index length : all_lengths(growths))
-    columns.push_back({{fmt::format("KL at {}", length), true},
-                       [length](const ConfigurationGrowth& of) { return kl_at(of.growth, length); }});
-  columns.push_back({{"per doubling", true}, [](const ConfigurationGrowth& of) { return factor_text(of.growth); }});
-  columns.push_back(
-      {{"verdict"}, [](const ConfigurationGrowth& of) { return TableCell(std::string(name_of(of.growth.verdict))); }});
-  return filled<ConfigurationGrowth>({.title = "Damage and the length of the context", .sortable = true}, columns,
-                                     growths);
 }
 
 std::vector<Block> brief_growth(Growths growths, const std::string& rest) {

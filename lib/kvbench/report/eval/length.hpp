@@ -26,10 +26,8 @@ std::vector<ConfigurationGrowth> growths_of(std::span<const EvalRow* const> rows
 /// One sentence per configuration, and what does not count as growth.
 std::vector<std::string> growth_answers(std::span<const ConfigurationGrowth> growths);
 
-/// One line per configuration: KL at each length, the factor per doubling, the verdict.
-DocTable growth_table(std::span<const ConfigurationGrowth> growths);
-
-/// growth_table() with what its last columns mean, in at most answer_lines; `rest` says how to see what is not shown.
+/// One line per configuration: KL at each length, the factor per doubling, the verdict. With what these mean, in at
+/// most answer_lines; `rest` says how to see what is not shown.
 std::vector<Block> brief_growth(std::span<const ConfigurationGrowth> growths, const std::string& rest);
 
 /// A section for the sections of each model, text and setting that differ in the length alone, where growths_of() has

@@ -124,8 +124,9 @@ Paragraph setting_paragraph(const EvalSection& section) {
       "paired with the full cache on the same tokens. Weights: {}; cache: {}; protected tokens: "
       "{}; decoded tokens: {}{}; digests of the documents: {}.",
       section.text, section.context, section.question,
-      section.settings.protocol == "decode" ? "the scored tokens"
-                                            : fmt::format("all tokens (protocol {})", section.settings.protocol),
+      section.settings.protocol == eval::EvalProtocol()
+          ? "the scored tokens"
+          : fmt::format("all tokens (protocol {})", section.settings.protocol.text()),
       layers, layers.starts_with("all") ? "" : "; the others keep their full cache, which the bytes count",
       section.settings.weights, section.settings.kv_dtype, section.settings.protect, section.settings.decoded,
       section.settings.generate.empty() ? "" : "; generated tokens: " + section.settings.generate, section.documents)};

@@ -47,7 +47,7 @@ void add_row(EvalRow row, EvalSection& section) {
   section.model = row.model, section.text = row.text, section.question = row.question, section.device = row.device;
   section.inject_scale = row.injection.scale;
   section.context = std::to_string(row.context_tokens), section.settings = row.settings;
-  const bool over_documents = row.document == "all";
+  const bool over_documents = row.over_documents();
   if (row.turn > 0) {
     if (row.ok()) section.turns.push_back(std::move(row));
   } else if (!row.ok()) {
@@ -78,7 +78,7 @@ void distinguish(std::vector<EvalSection>& sections) {
       {"cache ", [](const EvalSection& s) { return s.settings.kv_dtype; }},
       {"protected tokens ", [](const EvalSection& s) { return s.settings.protect; }},
       {"decoded tokens: ", [](const EvalSection& s) { return s.settings.decoded; }},
-      {"protocol ", [](const EvalSection& s) { return s.settings.protocol; }},
+      {"protocol ", [](const EvalSection& s) { return s.settings.protocol.text(); }},
       {"generated tokens: ", [](const EvalSection& s) { return s.settings.generate; }},
       {"documents: ", [](const EvalSection& s) { return s.documents; }}};
   const auto of_text = [](const EvalSection& s) { return std::tie(s.model, s.text, s.context); };
@@ -104,7 +104,7 @@ std::vector<const EvalRow*> EvalSection::find(const std::string& task, const std
                                               const std::string& inject) const {
   std::vector<const EvalRow*> out;
   for (const EvalRow& row : rows) {
-    const bool of_document = document.empty() ? row.document != "all" : row.document == document;
+    const bool of_document = document.empty() ? !row.over_documents() : row.document == document;
     if (row.task == task && of_document && name_of(row.injection.mode) == inject && !row.layer) out.push_back(&row);
   }
   return out;

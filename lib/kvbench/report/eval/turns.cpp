@@ -59,11 +59,10 @@ std::string ratio_text(const eval::Growth& growth) {
 
 /// "compressed at every turn"
 std::string when_text(const EvalRow& row) {
-  const std::string when = row.settings.protocol.substr(row.settings.protocol.find(' ') + 1);
-  if (when == "once") return "compressed once";
-  if (when == "turn") return "compressed at every turn";
-  if (when == "anew") return "compressed anew at every turn";
-  return fmt::format("compressed every {} tokens", when);
+  const eval::Compressions rule = row.settings.protocol.compressions.value_or(eval::Compressions());
+  constexpr std::string_view words[] = {"once", "at every turn", "anew at every turn", "after tokens"};
+  if (rule.when == eval::Compressions::When::tokens) return fmt::format("compressed every {} tokens", rule.tokens);
+  return fmt::format("compressed {}", name_in(words, rule.when));
 }
 
 std::string reason_of(const eval::Growth& growth) {
@@ -111,7 +110,7 @@ std::string meaning_of_turns() {
 std::string setting_without_rule(const EvalSection& s) {
   EvalSection same;
   same.model = s.model, same.question = s.question, same.settings = s.settings;
-  same.settings.protocol = "decode";
+  same.settings.protocol = {};
   const EvalRow& row = s.turns.front();
   return fmt::format("{} {} {} {} {}", s.text, row.sha256, s.device, s.inject_scale, setting_of(same, s.context));
 }
@@ -119,10 +118,11 @@ std::string setting_without_rule(const EvalSection& s) {
 }  // namespace
 
 std::vector<ConfigurationTurns> turns_of(std::span<const EvalRow* const> rows) {
-  using Key = std::pair<std::string, std::string>;  // configuration, rule
+  using Key = std::pair<std::string, eval::EvalProtocol>;  // configuration, rule
+  const eval::EvalProtocol anew_at_each{.compressions = eval::Compressions{eval::Compressions::When::anew}};
   OrderedMap<Key, std::vector<const EvalRow*>> configurations;
   for (const EvalRow* row : rows) {
-    if (row->ok() && row->turn > 0 && !row->layer && row->document != "all" && row->injection.mode == eval::Inject::all)
+    if (row->ok() && row->turn > 0 && !row->layer && !row->over_documents() && row->injection.mode == eval::Inject::all)
       configurations[{row->name() + '\n' + row->budget.text(), row->settings.protocol}].push_back(row);
   }
   std::map<Key, std::map<Index, OfDocuments>> kl;
@@ -130,8 +130,8 @@ std::vector<ConfigurationTurns> turns_of(std::span<const EvalRow* const> rows) {
   std::vector<ConfigurationTurns> out;
   for (const auto& [key, of] : configurations.items()) {
     ConfigurationTurns& one = out.emplace_back(summary_of(*of.front(), kl[key]));
-    const auto anew = kl.find({key.first, "compress anew"});
-    if (anew == kl.end() || key.second == "compress anew" || !anew->second.contains(one.last)) continue;
+    const auto anew = kl.find({key.first, anew_at_each});
+    if (anew == kl.end() || key.second == anew_at_each || !anew->second.contains(one.last)) continue;
     one.again = ratio_of(anew->second.at(one.last), kl[key].at(one.last));
   }
   return out;
@@ -147,7 +147,7 @@ DocTable turn_table(Turns turns) {
   std::vector<RowColumn<ConfigurationTurns>> columns = {
       {{"method"}, [](const ConfigurationTurns& of) { return of.row->name(); }},
       {{"budget", true}, [](const ConfigurationTurns& of) { return TableCell(of.row->budget); }},
-      {{"compressed"}, [](const ConfigurationTurns& of) { return of.row->settings.protocol.substr(9); }}};
+      {{"compressed"}, [](const ConfigurationTurns& of) { return of.row->settings.protocol.compressions->text(); }}};
   for (const Index turn : shown_turns(turns))
     columns.push_back({{fmt::format("KL, turn {}", turn), true}, [turn](const ConfigurationTurns& of) {
                          return of.kl.contains(turn) ? short_number(of.kl.at(turn)) : "-";

@@ -141,7 +141,7 @@ DocumentResults::DocumentResults(std::string path, eval::Damage figure) : TableR
       throw Error("{}: lacks the column '{}', which kveval writes", path_, column);
     if (!read) read.emplace(table, eval_columns());
     const eval::EvalRecord row = (*read)(line);
-    if (row.document == "all" || row.layer || row.turn > 0) return;
+    if (row.over_documents() || row.layer || row.turn > 0) return;
     documents = true;
     if (row.injection.mode != eval::Inject::none) add(table, line, row, figure);
   });
@@ -165,7 +165,7 @@ void DocumentResults::add(const CsvTable& table, const CsvRow& line, const eval:
                   place.prompt);
     place.context_tokens = row.context_tokens;
     place.positions = {0};
-    if (row.settings.protocol != "decode") place.protocol = row.settings.protocol;
+    if (row.settings.protocol != eval::EvalProtocol()) place.protocol = row.settings.protocol.text();
     place.eval = setting_of(row);
   }
   const std::size_t configuration = configuration_of(row, false, 0);

@@ -265,7 +265,7 @@ std::string texts_of(const ReplayPart& part) {
   std::vector<std::string> names;
   for (const auto* rows : {&part.overall, &part.texts}) {
     for (const ReplayRow& r : *rows) {
-      if (r.prompt != "all" && prompts.add(r.prompt) && !r.prompt_name.empty()) names.push_back(r.prompt_name);
+      if (!r.over_prompts() && prompts.add(r.prompt) && !r.prompt_name.empty()) names.push_back(r.prompt_name);
     }
   }
   const std::size_t count = prompts.list().size();

@@ -155,7 +155,7 @@ void finish(const Gathered& gathered, replay::FigureNumber figure, std::vector<R
   const bool several = parts.items().size() > 1, joined = parts.find("all") != nullptr;
   for (const ReplayRow& r : gathered.rows) {
     ReplayPart* const part = parts.find(joined ? "all" : r.prompt);
-    if (part != nullptr) add_row(r, !joined || r.prompt == "all", *part);
+    if (part != nullptr) add_row(r, !joined || r.over_prompts(), *part);
   }
   for (auto& [prompt, part] : parts.items()) {
     if (joined && prompt != "all") continue;

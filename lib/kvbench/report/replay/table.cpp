@@ -158,11 +158,11 @@ std::vector<replay::Record> in_order(std::span<const replay::Record> all) {
 std::vector<replay::Record> rows_over_layers(std::span<const replay::Record> records) {
   std::set<std::string> several;
   for (const replay::Record& r : records) {
-    if (r.prompt == "all") several.insert(r.sha256);
+    if (r.over_prompts()) several.insert(r.sha256);
   }
   std::vector<replay::Record> shown;
   std::ranges::copy_if(records, std::back_inserter(shown), [&](const replay::Record& r) {
-    return !r.layer && (r.prompt == "all" || !several.contains(r.sha256));
+    return !r.layer && (r.over_prompts() || !several.contains(r.sha256));
   });
   return shown;
 }
