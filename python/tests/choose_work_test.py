@@ -91,7 +91,7 @@ class Folder(ChooseTest):
         self.assertEqual([call.args[0] for call in read.call_args_list], [self.path("text.txt")])
 
     def test_files_that_are_damaged(self):
-        for name in ("recording.json", "answer-*/cache.json"):
+        for name in ("recording.json", "cache-*.json"):
             self.sized()
             found, = pathlib.Path(self.path("out")).glob(name)
             found.write_text("{")

@@ -36,7 +36,7 @@ def target_of(work: Work, trace: str | None = None) -> Target:
     question = work.question
     if question.context_length is None:
         return Target(question.share, None)
-    name = work.in_answer("cache.json")
+    name = f"cache-{question.context_length}.json"  # for all questions: a model is loaded for it
     if not os.path.exists(work.path(name)):
         work.say("measuring the size of the cache")
         made = sizes_in_trace(question, trace, window_of(question.model)) if trace else sizes(question, work.model)
