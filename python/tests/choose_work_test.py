@@ -43,7 +43,8 @@ class Folder(ChooseTest):
 
     def test_other_recordings_in_the_same_folder(self):
         text = self.choose(Programs(), documents=2)
-        for flags, words in ((["--context", "99"], "--context differ"), (["--probes", "3"], "gradients differ"),
+        for flags, words in ((["--context", "99"], "--context differ"),
+                             (["--probes", "3"], "gradients (--probes) differ"),
                              (["--documents", "3", "--score", "8"], "--score, --documents differ")):
             self.assertIn(words, self.choose(Programs(), *flags, code=2))
         self.assertEqual(self.choose(Programs(), documents=2), text)

@@ -228,7 +228,7 @@ def memory_of(settings: ChooseSettings) -> dict[str, Any]:
                     "the tokens that it shall hold.")
     if share:
         return {"memory": f"{share[1]}%", "share": f"{share[1]}%mem", "bytes": None}
-    return {"memory": memory, "share": None, "bytes": size}
+    return {"memory": re.sub(r"\s", "", memory), "share": None, "bytes": size}
 
 
 def bytes_of(text: str) -> int | None:

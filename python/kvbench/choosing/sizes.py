@@ -53,8 +53,9 @@ def budget_of(question: Question, cache: CacheSizes) -> str:
         raise Error(f"{where} takes {size_text(cache.full)}, which fits without compression; give less.")
     share = (question.bytes - cache.whole) / (cache.full - cache.whole) if cache.full > cache.whole else 0
     if share < 1e-6:
-        raise Error(f"{where} takes {size_text(cache.full)}, of which {size_text(cache.whole)} are in layers with a "
-                    "sliding window or capped logits, where no method runs; give more.")
+        apart = (f", of which {size_text(cache.whole)} are in layers with a sliding window or capped logits, where no "
+                 "method runs") if cache.whole else ""
+        raise Error(f"{where} takes {size_text(cache.full)}{apart}; give more.")
     return f"{math.floor(1e6 * share) / 1e4:.4f}".rstrip("0").rstrip(".") + "%mem"
 
 
