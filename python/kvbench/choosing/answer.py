@@ -269,8 +269,9 @@ def paragraphs(found: Found) -> str:
     """The whole answer."""
     question, contest = found.question, found.contest
     if contest.documents == 0:
-        return (f"None of the configurations at {question.memory}{' of the memory' * (not question.bytes)} was "
-                f"measured in {question.minutes:g} minutes. By prediction from {found.recorded} documents these are to be measured, the most promising "
+        memory = " of the memory" if question.share else ""
+        return (f"None of the configurations at {question.memory}{memory} was measured in {question.minutes:g} "
+                f"minutes. By prediction from {found.recorded} documents these are to be measured, the most promising "
                 f"first: {', '.join(map(short, contest.names))}.\n" + typed(found) + engines(found))
     best = contest.leader
     sentences = [headline(found, best), total(found.target.cache, found.rows[best]), evidence(found, best),

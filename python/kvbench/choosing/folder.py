@@ -156,9 +156,10 @@ class Work(Run):
                    if of(found["settings"], name) != of(self._settings, name)]
         if not differs:
             return found["documents"]
-        require(not set(TRACES) & set(names), where, ", ".join(differs).replace("gradients", "gradients (--probes)") +
-                " differ from what was recorded in this folder (see recording.json in it); give another folder, or remove "
-                "this one.")
+        what = ", ".join(differs).replace("gradients", "gradients (--probes)")
+        require(not set(TRACES) & set(names), where, what +
+                " differ from what was recorded in this folder (see recording.json in it); give another folder, or "
+                "remove this one.")
         for name in filter(OURS.fullmatch, names):
             path = self.path(name)
             shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)

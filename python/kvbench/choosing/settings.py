@@ -42,8 +42,7 @@ class ChooseSettings:
     text : path, or sequence of paths
         Text files of the kinds that the model will read.
     output : path
-        Folder of the recording, the measurements and the answers. Another question about the same model and texts in
-        the same folder records nothing again.
+        Folder of the recording, the measurements and the answers.
     memory : str
         Size of the cache: a share of the full one such as ``"25%"`` or ``"0.25"``, or with `context_length` a number of
         bytes such as ``"3.5GB"``.
@@ -88,11 +87,6 @@ class ChooseSettings:
     Error
         If a value is of another kind, or none of its choices. What does not fit the model or the texts is found by
         `kvbench.choose()`.
-
-    Examples
-    --------
-    >>> settings = kvbench.ChooseSettings("model.gguf", "mine.txt", "choice")
-    >>> smaller = dataclasses.replace(settings, memory="12.5%")    # another question of the same recording
     """
 
     model: Path
