@@ -17,14 +17,14 @@ class Runs(PackageTest):
             with self.assertRaises(expected):
                 run.Run(quiet=True).run(self.path("made"), "sh", "-c", f"kill -{number} $$")
 
-    def said(self, script, **options):
+    def said(self, script, *words, **options):
         """What a Run says of a program, and whether it made its file."""
         said = []
         runs = run.Run(quiet=False)
         stream = types.SimpleNamespace(write=said.append, flush=lambda: None, **options)
         with mock.patch.object(sys, "stderr", stream):
             try:
-                runs.run(self.path("made/file"), "sh", "-c", script, self.path("made/file"))
+                runs.run(self.path("made/file"), "sh", "-c", script, self.path("made/file"), *words)
             except Exception as failure:
                 said.append(f"{type(failure).__name__}: {failure}")
         return re.sub(r"\[ *\d+ s\]", "[0 s]", "".join(said))
@@ -62,6 +62,8 @@ class Runs(PackageTest):
         os.makedirs(os.path.dirname(copy))
         pathlib.Path(self.path("cache/kvbench/f32/earlier.gguf")).write_text("x")
         with mock.patch.dict(os.environ, {"XDG_CACHE_HOME": self.path("cache")}):
-            self.assertEqual(self.said(f"head -c 2000000 /dev/zero > '{copy}'; touch $0"),
+            made = (f"echo '\n# m.gguf' > '{copy}.sha256'; head -c 2000000 /dev/zero > '{copy}'; "
+                    f"cp '{copy}' '{copy}.other.gguf'; echo '\n# of another process' > '{copy}.other.gguf.sha256'; ")
+            self.assertEqual(self.said(made + "touch $0", "a/m.gguf"),
                              f"kvbench-choose: [0 s] {copy} is a copy of the model with fp32 weights (2 MB), which "
                              "later runs use; kvbench cache lists and removes such copies\n")

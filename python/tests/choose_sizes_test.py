@@ -85,6 +85,11 @@ class Sizes(ChooseTest):
         self.assertIn("After 100000 tokens it holds 25 MB of the 100 MB of the full cache", text)
         self.assertIn("25%mem,100%mem", programs.budgets)
 
+    def test_sizes_are_measured_once_for_all_questions(self):
+        self.sized("--memory", "40MB")
+        with mock.patch.object(sizes, "sizes", side_effect=AssertionError):
+            self.choose(self.programs, "--context-length", "100000", "--memory", "50MB")
+
     def test_sizes_that_are_no_choice(self):
         for memory, words in (("100MB", "takes 100 MB, which fits without compression"),
                               ("20MB", "of which 20 MB are in layers with a sliding window")):

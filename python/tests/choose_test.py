@@ -40,7 +40,7 @@ class Answers(ChooseTest):
             self.assertRegex(text, r"(?s)\| llama.cpp q8_0 \| 25.0 % \| [0-9.]+ \([0-9.]+ to [0-9.]+\) \|")  # measured
             self.assertNotIn("predicted for", text)
             self.assertEqual(programs.by, "layer")
-            self.assertIn("gradients differ from what was recorded", self.choose(Programs(), code=2))
+            self.assertIn("gradients (--probes) differ from what was recorded", self.choose(Programs(), code=2))
             shutil.rmtree(self.path("out"))
             for more, words in ((["--by", "head"], "not of its heads"),
                                 (["--model", "hub/name"], "only a GGUF file can be run")):

@@ -43,7 +43,8 @@ class Folder(ChooseTest):
 
     def test_other_recordings_in_the_same_folder(self):
         text = self.choose(Programs(), documents=2)
-        for flags, words in ((["--context", "99"], "--context differ"), (["--probes", "3"], "gradients differ"),
+        for flags, words in ((["--context", "99"], "--context differ"),
+                             (["--probes", "3"], "gradients (--probes) differ"),
                              (["--documents", "3", "--score", "8"], "--score, --documents differ")):
             self.assertIn(words, self.choose(Programs(), *flags, code=2))
         self.assertEqual(self.choose(Programs(), documents=2), text)
@@ -91,7 +92,7 @@ class Folder(ChooseTest):
         self.assertEqual([call.args[0] for call in read.call_args_list], [self.path("text.txt")])
 
     def test_files_that_are_damaged(self):
-        for name in ("recording.json", "answer-*/cache.json"):
+        for name in ("recording.json", "cache-*.json"):
             self.sized()
             found, = pathlib.Path(self.path("out")).glob(name)
             found.write_text("{")

@@ -22,7 +22,7 @@ class Architectures(OpenedDumpTest):
     def test_attention_of_the_trace_is_that_of_the_model(self):
         """For layers with windows, softcaps, grouped heads, biases, norms and fused projections, the attention
         probabilities from the trace equal those of the model's eager attention."""
-        for name, (_, _, (windows, thetas, kind, layout, scale, softcap)) in hf_models.MODELS.items():
+        for name, (_, _, (windows, thetas, kind, layout, scale, softcap)) in hf_models.RECORDED.items():
             with self.subTest(model=name):
                 own = hf_models.own_attention(hf_models.save(self.path(name), name), hf_models.token_ids(N))
                 self.dump(self.path(name), "--ids", self.ids(), "--queries", "all", "--column-sums", "--prompt-tokens",
@@ -55,7 +55,7 @@ class Architectures(OpenedDumpTest):
 
     def test_channels_in_the_layout_that_is_asked_for(self):
         """Keys and queries turn by the layout that the trace names, and their products do not depend on it."""
-        for name, (_, _, (*_, kind, own, _, _)) in hf_models.MODELS.items():
+        for name, (_, _, (*_, kind, own, _, _)) in hf_models.RECORDED.items():
             hf_models.save(self.path(name), name)
             products = {}
             for layout in (None, "half", "interleaved"):
@@ -77,7 +77,11 @@ class Architectures(OpenedDumpTest):
         for name in ("deepseek_v2", "deepseek_v3"):
             with self.subTest(model=name):
                 model = hf_models.save(self.path(name), name)
-                self.dump(self.path(name), "--ids", self.ids(), "--queries", "all", "--attention-output", "--force")
+                known, words = name in hf_models.RECORDED, ("--queries", "all", "--attention-output", "--force")
+                said = self.dump(self.path(name), "--ids", self.ids(), *words, code=0 if known else 2)
+                if not known:
+                    self.assertIn("install a newer transformers", said)
+                    continue
                 trace, given = self.trace(), {}
                 self.assertEqual((trace.head_dim, trace.value_dim), (40, 32))
                 modules = [layer.self_attn for layer in model.model.layers]

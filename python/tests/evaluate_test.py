@@ -124,7 +124,9 @@ class Figures(EvaluateTest):
                                            context=CONTEXT, score=SCORE)
                 run.read("a", token_ids())
                 run.finish(False)
-                self.assertTrue(run._passes.continues)
+                # lowest transformers: states of hybrids take one token at a time, so that each pass reads the context
+                self.assertTrue(run._passes.continues or name not in hf_models.MODELS and
+                                cache_name(model) == "past_key_values")
                 rows = {(row["method"], row["budget"]): row
                         for row in kvbench.load_csv(self.path(f"{name}.csv"))}
                 self.assertEqual({row["status"] for row in rows.values()}, {"ok"})

@@ -60,9 +60,9 @@ MODELS = {
 }
 
 
-if tuple(map(int, transformers.__version__.split(".")[:2])) < (5, 4):
-    # these versions do not pass the factor of its logits to the attention interface, so that it is refused
-    del MODELS["gpt2"]
+# those that can be recorded: older versions make keys of latents without expand_kv()
+RECORDED = MODELS if hasattr(transformers.models.deepseek_v3.modeling_deepseek_v3.DeepseekV3Attention, "expand_kv") \
+    else {name: model for name, model in MODELS.items() if "deepseek" not in name}
 
 
 def config(kind, **arguments):

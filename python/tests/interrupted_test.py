@@ -172,6 +172,12 @@ class Threads(unittest.TestCase):
             self.assertTrue(torch.equal(logits, wanted))
             self.assertTrue(torch.equal(self.logits(), before))
 
+    def test_a_call_that_has_begun(self):
+        with contextlib.ExitStack() as stack, self.assertRaisesRegex(kvbench.Error, "a call that had begun when"):
+            begin = iter([lambda: stack.enter_context(kvbench.compressed(self.model, "h2o", "50%", context=CONTEXT))])
+            self.model.model.layers[0].register_forward_pre_hook(lambda *_: next(begin, lambda: None)() and None)
+            self.logits()
+
     def test_evaluate_inside_compressed(self):
         before = self.logits()
         with kvbench.compressed(self.model, "h2o", "50%", context=CONTEXT):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python of docs/python.md, README.md and docs/add-a-method.md, as a reader would run it."""
+"""The Python of docs/python.md and README.md, as a reader would run it."""
 import contextlib
 import io
 import os
@@ -40,9 +40,6 @@ class Pages(PackageTest):
                 self.assertRegex(said, r"At 25%mem py:knorm, with a geometric mean kl_predicted of 0\.53, is .*"
                                        r"snapkv 0\.0901")
         self.assertTrue(os.path.getsize(self.path("run.html")) > 10000)
-
-    def test_add_a_method(self):
-        self.assertIn("py:knorm", self.printed("docs/add-a-method.md", "In Python"))
 
     def test_entries_of_your_own(self):
         said = self.printed("docs/python.md", "Entries of your own", 2)

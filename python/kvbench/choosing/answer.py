@@ -269,7 +269,8 @@ def paragraphs(found: Found) -> str:
     """The whole answer."""
     question, contest = found.question, found.contest
     if contest.documents == 0:
-        return (f"None of the configurations at {question.memory} of the memory was measured in {question.minutes:g} "
+        memory = " of the memory" if question.share else ""
+        return (f"None of the configurations at {question.memory}{memory} was measured in {question.minutes:g} "
                 f"minutes. By prediction from {found.recorded} documents these are to be measured, the most promising "
                 f"first: {', '.join(map(short, contest.names))}.\n" + typed(found) + engines(found))
     best = contest.leader

@@ -1,11 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench.choose(): from a model, texts and a size of the cache to a configuration, and the evidence for it.
-
-A part of each text is recorded with probes, or without PyTorch with sketches of W_O; every family and the best budgets
-by layer are predicted from it. The formats of engines and the best few configurations are then measured in the model on
-the other part, document by document, until one is known to be better or the time is over. Everything is a file in the
-output folder, which answers other questions about the same model and texts too; a run that was stopped goes on from
-there."""
+"""kvbench.choose(): from a model, texts and a size of the cache to a configuration, and the evidence for it
+(docs/choose.md)."""
 
 import json
 import os
@@ -125,11 +120,6 @@ def choose(settings: ChooseSettings) -> ChooseResult:
         The message names settings by their flags.
     OSError, MemoryError
         If a file cannot be written, or a program ended for lack of memory.
-
-    Examples
-    --------
-    >>> found = kvbench.choose(kvbench.ChooseSettings("model.gguf", ["mine.txt"], "choice", memory="25%"))
-    >>> found.configuration, found.kl, found.kl_interval
     """
     question = question_of(settings)
     with held(question.output) as lock:

@@ -5,10 +5,11 @@ a folder `answer-...` for each question that was asked of them.
     recording.json          what was recorded: digests of the model and the texts, lengths, the documents
     documents/T-I.ids       token ids of piece I of text T
     probes.h5, sketches.h5  the trace
+    cache-TOKENS.json       bytes of the full cache after so many tokens
     measured/T-I.K.csv      tables of kveval, each of one document
     plans/plan-DIGEST.toml  plans that were measured
     answer-NAME/            of one question: question.json, predicted.csv, plan.toml (no-plan.json: why there is none),
-                            cache.json, raced.json, answer.md
+                            raced.json, answer.md
 
 Names in these files are relative, so that the folder can be moved."""
 
@@ -32,8 +33,8 @@ from .run import Run
 if TYPE_CHECKING:
     from .settings import Question
 
-OURS = re.compile(r"(recording\.json|texts\.ids|order\.csv|probes\.h5|sketches\.h5|documents|measured|plans|"
-                  r"answer-.*)")
+OURS = re.compile(r"(recording\.json|texts\.ids|order\.csv|probes\.h5|sketches\.h5|cache-.*\.json|documents|"
+                  r"measured|plans|answer-.*)")
 LEFT = re.compile(r".*\.(json|ids|csv|h5|toml|md)\.tmp\..*", re.DOTALL)  # temporary files
 TRACES = ("probes.h5", "sketches.h5")
 PARTS = re.compile(r".*\.(safetensors|bin|pt|gguf|py)|config\.json|(tokenizer|vocab|merges).*", re.DOTALL)
@@ -155,8 +156,10 @@ class Work(Run):
                    if of(found["settings"], name) != of(self._settings, name)]
         if not differs:
             return found["documents"]
-        require(not set(TRACES) & set(names), where, f"{', '.join(differs)} differ from what was recorded in this "
-                "folder (see recording.json in it); give another folder, or remove this one.")
+        what = ", ".join(differs).replace("gradients", "gradients (--probes)")
+        require(not set(TRACES) & set(names), where, what +
+                " differ from what was recorded in this folder (see recording.json in it); give another folder, or "
+                "remove this one.")
         for name in filter(OURS.fullmatch, names):
             path = self.path(name)
             shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)

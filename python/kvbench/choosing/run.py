@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 from .._error import Error
-from ..files.access import size_text
+from ..files.access import read_text, size_text
 from ..program.progress import STAGES, tell
 
 
@@ -80,7 +80,7 @@ class Run:
                           "from there.")
         if not os.path.exists(made):  # exit code 1 with a file: some rows failed, and the others are there
             raise ENDED.get(code, Error)(f"{program} failed: {(messages or [f'exit code {code}'])[-1]}")
-        self._say_copies()
+        self._say_copies({os.path.basename(str(word)) for word in command})
 
     def _run(self, command: list[str]) -> tuple[int, list[str]]:
         """The exit code of a program, and its messages."""
@@ -104,11 +104,14 @@ class Run:
                     child.kill()
                 raise
 
-    def _say_copies(self) -> None:
+    def _say_copies(self, words: set[str]) -> None:
+        """Names a copy that was made, unless its model is none of these words: another process made it."""
         now = copies()
         for path in now.keys() - self._copies.keys():
-            self.say(f"{path} is a copy of the model with fp32 weights ({size_text(now[path])}), which later runs use; "
-                     "kvbench cache lists and removes such copies")
+            with contextlib.suppress(OSError):
+                if read_text(f"{path}.sha256").rpartition("\n# ")[2].strip() in words:
+                    self.say(f"{path} is a copy of the model with fp32 weights ({size_text(now[path])}), which later "
+                             "runs use; kvbench cache lists and removes such copies")
         self._copies = now
 
 

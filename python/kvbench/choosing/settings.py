@@ -41,8 +41,7 @@ class ChooseSettings:
     text : path, or sequence of paths
         Text files of the kinds that the model will read.
     output : path
-        Folder of the recording, the measurements and the answers. Another question about the same model and texts in
-        the same folder records nothing again.
+        Folder of the recording, the measurements and the answers.
     memory : str
         Size of the cache: a share of the full one such as ``"25%"`` or ``"0.25"``, or with `context_length` a number of
         bytes such as ``"3.5GB"``.
@@ -87,11 +86,6 @@ class ChooseSettings:
     Error
         If a value is of another kind, or none of its choices. What does not fit the model or the texts is found by
         `kvbench.choose()`.
-
-    Examples
-    --------
-    >>> settings = kvbench.ChooseSettings("model.gguf", "mine.txt", "choice")
-    >>> smaller = dataclasses.replace(settings, memory="12.5%")    # another question of the same recording
     """
 
     model: Path
@@ -227,7 +221,7 @@ def memory_of(settings: ChooseSettings) -> dict[str, Any]:
                     "the tokens that it shall hold.")
     if share:
         return {"memory": f"{share[1]}%", "share": f"{share[1]}%mem", "bytes": None}
-    return {"memory": memory, "share": None, "bytes": size}
+    return {"memory": re.sub(r"\s", "", memory), "share": None, "bytes": size}
 
 
 def bytes_of(text: str) -> int | None:

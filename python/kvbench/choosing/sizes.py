@@ -36,7 +36,7 @@ def target_of(work: Work, trace: str | None = None) -> Target:
     question = work.question
     if question.context_length is None:
         return Target(question.share, None)
-    name = work.in_answer("cache.json")
+    name = f"cache-{question.context_length}.json"  # for all questions: a model is loaded for it
     if not os.path.exists(work.path(name)):
         work.say("measuring the size of the cache")
         made = sizes_in_trace(question, trace, window_of(question.model)) if trace else sizes(question, work.model)
@@ -53,8 +53,9 @@ def budget_of(question: Question, cache: CacheSizes) -> str:
         raise Error(f"{where} takes {size_text(cache.full)}, which fits without compression; give less.")
     share = (question.bytes - cache.whole) / (cache.full - cache.whole) if cache.full > cache.whole else 0
     if share < 1e-6:
-        raise Error(f"{where} takes {size_text(cache.full)}, of which {size_text(cache.whole)} are in layers with a "
-                    "sliding window or capped logits, where no method runs; give more.")
+        apart = (f", of which {size_text(cache.whole)} are in layers with a sliding window or capped logits, where no "
+                 "method runs") if cache.whole else ""
+        raise Error(f"{where} takes {size_text(cache.full)}{apart}; give more.")
     return f"{math.floor(1e6 * share) / 1e4:.4f}".rstrip("0").rstrip(".") + "%mem"
 
 

@@ -158,7 +158,7 @@ def refuse_unknown(module, mask, scaling, options, done):
     if options.get("is_causal") is False or getattr(module, "is_causal", True) is False:
         raise Error(f"{where}: it attends in both directions; kvbench is about causal attention.")
     if mask is None:
-        raise Error(f"{where}: its attention has no mask.")
+        raise Error(f"{where}: its attention has no mask; nor has a call that had begun when the with statement did.")
     if not isinstance(mask, LazyMask):
         raise Error(f"{where}: its mask is an array of the caller or of the model's own code (ALiBi or another "
                     "position bias), which transformers' mask functions do not describe.")

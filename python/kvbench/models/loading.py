@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 import transformers
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
+from transformers import (AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig,
+                          modeling_gguf_pytorch_utils)
 
 from .._error import Error, first_line
 from ..files.gguf import element_types, one_gguf
@@ -20,6 +21,7 @@ TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 def quiet():
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
+    modeling_gguf_pytorch_utils.tqdm = lambda tensors, **_: tensors  # a bar of its own
 
 
 def source_of(name):
