@@ -71,9 +71,7 @@ def test_a_forward_pass_in_numpy_with_compressed_caches(folder):
 
 
 def windowed_model(folder):
-    """Layer 5 of 6 sees all tokens, the others the last 16."""
-    return tiny.write(folder / "m.gguf", "gemma3", tiny.GEMMA | tiny.QK_NORMS, 6,
-                      {"attention.sliding_window": 16, "rope.freq_base": 1e6, "rope.freq_base_swa": 1e4})
+    return tiny.windowed(folder / "m.gguf")
 
 
 def test_formats_round_window_layers_too(folder):
