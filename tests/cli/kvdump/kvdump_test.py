@@ -14,6 +14,7 @@ import harness
 from harness import KVDUMP, Trace, difference, kvdump, run_tests, token_ids, write_ids
 
 harness.use_environment()
+import numpy  # noqa: E402
 import tiny_model  # noqa: E402
 
 D, QUERY_HEADS, KV_HEADS = 64, 9, 3  # of the model
@@ -96,16 +97,11 @@ def test_pre_rope_rotates_to_post_rope(folder):
     assert difference(rotated(trace.array("queries_pre_rope"), positions), trace.array("queries")) < 1e-6
 
 
-def rotated(rows, positions, theta=100000.0):
+def rotated(rows, positions):
     """Rotary embedding on adjacent pairs, as rope_layout = interleaved says."""
-    out = []
-    for start in range(0, len(rows), D):
-        position = positions[start // D % len(positions)]
-        for c in range(0, D, 2):
-            angle = position * theta ** (-c / D)
-            x, y = rows[start + c], rows[start + c + 1]
-            out += [x * math.cos(angle) - y * math.sin(angle), x * math.sin(angle) + y * math.cos(angle)]
-    return out
+    z = numpy.reshape(rows, (-1, len(positions), D // 2, 2)) @ [1, 1j]
+    z *= numpy.exp(1j * numpy.outer(positions, 1e5 ** (-numpy.arange(0, D, 2) / D)))
+    return numpy.stack([z.real, z.imag], -1).ravel()
 
 
 def softmax_rows(trace, layer, head, n):
