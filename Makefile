@@ -98,6 +98,8 @@ nightly: setup ## run lint, sanitizers, make release, recipes of pages, all deco
 	KVBENCH_ARCHITECTURES=all ctest --preset release -R extension_architectures --output-on-failure
 	KVBENCH_TORCH_PYTHON=$$(scripts/fetch-model --hf-oldest) KVBENCH_ARCHITECTURES=all \
 	  ctest --preset release -R extension_architectures --output-on-failure
+	KVBENCH_WHOLE=1 ctest --preset release -R 'extension_(compressed_kl|choose_real)' --output-on-failure
+	KVBENCH_ORDERS=all ctest --preset release -R agreement_emulated --output-on-failure
 	KVBENCH_GOLDEN=all ctest --preset release -R cli_golden --output-on-failure
 	@scripts/setup fuzz
 	@cmake --preset release -DKVBENCH_FUZZ=ON --log-level=WARNING >/dev/null

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench-choose from a real model and a text to an answer, interrupted once."""
 import os
+import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -11,11 +13,18 @@ import environment
 environment.use_torch("gguf")
 from support import KVBENCH, PACKAGE, PackageTest, replaced  # noqa: E402
 
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "tests" / "cli" / "kvdump"))
+import tiny_model  # noqa: E402
+
 KVEVAL = sys.argv[4] if len(sys.argv) > 4 else ""
 MODEL = environment.CACHE / "model" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 if not (os.path.exists(KVEVAL) and MODEL.exists()):
     print("skipped: there is no kveval, or no model; scripts/fetch-model fetches both")
     sys.exit(77)
+LAYERS = 30
+if not os.environ.get("KVBENCH_WHOLE"):
+    LAYERS = 4
+    MODEL = tiny_model.first_layers(MODEL, LAYERS)
 
 
 class Chosen(PackageTest):
@@ -61,9 +70,11 @@ class Chosen(PackageTest):
         self.assertEqual(os.stat(self.path("moved/probes.h5")).st_mtime_ns, recorded)
 
     def test_bytes_without_gradients(self):
-        """30 layers, 3 kv heads, 64 channels of keys and of values, 2 bytes: 23040 bytes of a token, 46.1 MB of
-        2000."""
-        text, _ = self.run_it("--minutes", "2", "--without-gradients", "--memory", "15MB", "--context-length", "2000",
-                              "--race", "2")
-        self.assertRegex(text, r"After 2000 tokens it holds 1\d(\.\d)? MB of the 46\.1 MB of the full cache, \d+ of "
-                               r"23040 bytes per token")
+        """Layers, 3 kv heads, 64 channels of keys and of values, 2 bytes."""
+        one = LAYERS * 3 * 64 * 2 * 2
+        text, _ = self.run_it("--minutes", "2", "--without-gradients", "--memory", f"{LAYERS / 2}MB",
+                              "--context-length", "2000", "--race", "2")
+        held, of = re.search(rf"After 2000 tokens it holds ([\d.]+) MB of the {2000 * one / 1e6:.3g} MB of the full "
+                             rf"cache, (\d+) of {one} bytes per token", text).groups()
+        self.assertTrue(0.3 * LAYERS < float(held) <= 0.5 * LAYERS, held)
+        self.assertLess(abs(2000 * int(of) / 1e6 - float(held)), 0.02 * LAYERS, (of, held))

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+
 #include <agreement/outcome.hpp>
 
 #include "orders.hpp"
@@ -7,8 +9,10 @@ namespace kvbench::testing {
 
 std::vector<Pair> pairs_under_test() {
   std::vector<Pair> pairs;
-  for (auto& backend : test::emulated_backends({emulated::Order::forward, emulated::Order::shuffled}))
-    pairs.push_back({make_cpu_backend(), std::move(backend)});
+  std::vector orders{emulated::Order::forward};
+  // make nightly; equivalence_emulated compares all orders, operation by operation
+  if (std::getenv("KVBENCH_ORDERS") != nullptr) orders.push_back(emulated::Order::shuffled);
+  for (auto& backend : test::emulated_backends(orders)) pairs.push_back({make_cpu_backend(), std::move(backend)});
   return pairs;
 }
 

@@ -177,8 +177,8 @@ TEST_CASE("balance walks: every option, alone and together") {
       for (const bool first_positive : {false, true})
         for (Index centre : {0, 100, 128})
           for (int values : {0, 1, 2}) {
-            const auto first = static_cast<std::int32_t>(sized(100, 50)),
-                       large = static_cast<std::int32_t>(sized(300, 80));
+            const auto first = static_cast<std::int32_t>(sized(100, 34)),
+                       large = static_cast<std::int32_t>(sized(300, 50));
             Problem p = problem(large + 11, 7, {0, first, first + 1, large, large + 11}, 0.8f);
             p.pairs = pairs;
             p.greedy = greedy;
@@ -199,7 +199,7 @@ TEST_CASE("balance walks: exponents beyond fp32, above and below") {
   for (const bool greedy : {false, true})
     for (const bool pairs : {false, true})
       for (float deviation : {4.0f, 7.0f, 12.0f}) {
-        const Index n = sized(300, 60);
+        const Index n = sized(300, 40);
         Problem p = problem(n, 8, {0, static_cast<std::int32_t>(n)}, deviation);
         p.greedy = greedy;
         p.pairs = pairs;

@@ -40,7 +40,7 @@ def test_the_answer_holds_on_all_layers(folder):
         path = folder / f"{number}.ids"
         path.write_text("\n".join(map(str, prompt["tokens"])) + "\n")
         texts += ["--ids", path]
-    kvdump(*texts, "--dtype", "f16", "--speculated", "--prompt-tokens", "1024", "--queries", "last:128", "-o",
+    kvdump(*texts, "--f32", "--dtype", "f16", "--speculated", "--prompt-tokens", "1024", "--queries", "last:128", "-o",
            folder / "all.h5")
     some = ranked(BUNDLED, folder / "some.csv", METHODS)
     near = [r for r in some if float(r["rel_err_mean"]) < FACTOR * float(some[0]["rel_err_mean"])]

@@ -15,8 +15,10 @@ harness.use_environment()
 from harness import CACHE, Trace, difference, kvdump, run_tests, token_ids, write_ids  # noqa: E402
 import numpy  # noqa: E402
 from float_reference import Llama  # noqa: E402
+import tiny_model  # noqa: E402
 
 TOKENS, LAYERS = 200, 4
+SHORT = tiny_model.first_layers(harness.MODEL, LAYERS)
 
 
 def converted_model():
@@ -49,7 +51,7 @@ def first_conversion(folder):
     """Arguments of a dump, an environment with a cache of its own (other tests change the shared one meanwhile), and
     the copy that this dump has left in it."""
     dump, own = ("--ids", write_ids(folder / "ids", 32), "--f32", "--layers", "0"), {"XDG_CACHE_HOME": str(folder)}
-    kvdump(*dump, "-o", folder / "a.h5", environment=own)
+    kvdump(*dump, "-o", folder / "a.h5", model=SHORT, environment=own)
     copy, = folder.rglob("f32/*.gguf")
     return dump, own, copy
 
@@ -58,8 +60,8 @@ def test_f32_is_converted_once(folder):
     """A copy belongs to the content of a model, not to its path or time."""
     dump, own, copy = first_conversion(folder)
     before = copy.stat()
-    shutil.copy(harness.MODEL, folder / "other.gguf")
-    for model in (harness.MODEL, folder / "other.gguf"):
+    shutil.copy(SHORT, folder / "other.gguf")
+    for model in (SHORT, folder / "other.gguf"):
         kvdump(*dump, "-o", folder / "b.h5", "--force", model=model, environment=own)
         after = copy.stat()
         assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
@@ -82,7 +84,7 @@ def test_a_damaged_copy_is_converted_again(folder):
             damage(file)
         os.utime(copy, ns=times)
         assert sha256(copy) != good
-        kvdump(*dump, "-o", folder / "b.h5", "--force", environment=own)
+        kvdump(*dump, "-o", folder / "b.h5", "--force", model=SHORT, environment=own)
         assert sha256(copy) == good
 
 
@@ -91,7 +93,7 @@ def test_a_cache_without_room(folder):
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
-    command = [harness.KVDUMP, harness.MODEL, "--ids", write_ids(folder / "ids", 32), "--f32", "-o", folder / "t.h5"]
+    command = [harness.KVDUMP, SHORT, "--ids", write_ids(folder / "ids", 32), "--f32", "-o", folder / "t.h5"]
     environment = {**os.environ, "XDG_CACHE_HOME": str(folder)}
     for code, word, options in ((3, "f32", {"preexec_fn": limit, "env": environment}),
                                 (2, "KVBENCH_CACHE_GIB", {"env": {**environment, "KVBENCH_CACHE_GIB": "0"}})):

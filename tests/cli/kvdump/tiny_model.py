@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GGUF models of other architectures with seeded random weights: their graphs are real, their text would be noise."""
+"""GGUF models of other architectures with seeded random weights: their graphs are real, their text would be noise. And
+the first layers of a real model."""
+
+import os
+import pathlib
 
 import gguf
 import numpy
@@ -60,4 +64,34 @@ def write(path, arch, tensors, layers=2, extra=(), top=("output_norm",), biased=
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+    return str(path)
+
+
+def windowed(path):
+    """Layer 5 of 6 sees all tokens, the others the last 16."""
+    return write(path, "gemma3", GEMMA | QK_NORMS, 6,
+                 {"attention.sliding_window": 16, "rope.freq_base": 1e6, "rope.freq_base_swa": 1e4})
+
+
+def first_layers(model, layers=4):
+    """The path of a copy, beside the model, with its first layers alone, which runs in a fraction of the time."""
+    path = pathlib.Path(model).with_suffix(f".{layers}-layers.gguf")
+    if path.exists():
+        return str(path)
+    reader, new = gguf.GGUFReader(model), f"{path}.{os.getpid()}"
+    arch = reader.get_field("general.architecture").contents()
+    writer = gguf.GGUFWriter(new, arch)
+    for name, field in reader.fields.items():
+        if not name.startswith("GGUF.") and name != "general.architecture":
+            value = layers if name == f"{arch}.block_count" else field.contents()
+            writer.add_key_value(name, value, field.types[0], sub_type=field.types[-1])
+    for tensor in reader.tensors:
+        number = tensor.name.split(".")[1]
+        if not number.isdigit() or int(number) < layers:
+            writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    os.replace(new, path)
     return str(path)

@@ -71,9 +71,7 @@ def test_a_forward_pass_in_numpy_with_compressed_caches(folder):
 
 
 def windowed_model(folder):
-    """Layer 5 of 6 sees all tokens, the others the last 16."""
-    return tiny.write(folder / "m.gguf", "gemma3", tiny.GEMMA | tiny.QK_NORMS, 6,
-                      {"attention.sliding_window": 16, "rope.freq_base": 1e6, "rope.freq_base_swa": 1e4})
+    return tiny.windowed(folder / "m.gguf")
 
 
 def test_formats_round_window_layers_too(folder):
@@ -125,6 +123,8 @@ def test_methods_that_evict_leave_window_layers_exact(folder):
     table = evaluate("--ids", ids_file(folder), *SMALL, model=model)
     assert [r["layer"] for r in table] == ["all", "5"], table
     assert table[0]["status"] == "ok" and number(table[0], "kl_mean") > 1e-6, table
+    # What a layer adds is normalised after the projection, so its error is of the size of the change that it causes.
+    assert 0.2 < number(table[1], "residual_err") / number(table[1], "drift") < 10, table[1]
     exact = evaluate("--ids", ids_file(folder), *SMALL, "--method", "exact[]", "--budget", "100%", model=model)
     assert max(number(r, "kl_mean") for r in exact if r["method"] == "exact" and r["layer"] == "all"
                and r["budget"] == "100%") < 1e-6

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drives the real kveval on the real model of scripts/fetch-model.
+"""Drives the real kveval on the real model of scripts/fetch-model, or on its first LAYERS layers.
 
 Usage: kveval_test.py KVDUMP PRINT_ARRAY KVEVAL KVBENCH"""
 
@@ -14,6 +14,11 @@ import time
 
 from eval_harness import KVBENCH, KVEVAL, close, evaluate, harness, kveval, number, rows, text_file
 
+harness.use_environment()
+import tiny_model  # noqa: E402
+
+WHOLE, LAYERS = harness.MODEL, 4
+harness.MODEL = tiny_model.first_layers(WHOLE, LAYERS)
 CONTEXT, SCORE = 320, 24
 SMALL = ["--context", CONTEXT, "--score", SCORE]  # of one document of ids
 SMALL_TEXT = [*SMALL, "--documents", 1]
@@ -36,7 +41,7 @@ def whole(table):
 
 def test_exact_equals_the_unmodified_model(folder):
     [row] = evaluate("--text", text_file(folder), "--method", "exact", "--budget", "100%", "--context", 300, "--score",
-                     40, "--documents", 1)
+                     40, "--documents", 1, model=WHOLE)
     assert row["status"] == "ok" and abs(number(row, "nll_diff")) < 1e-5 and number(row, "kl_p99") < 1e-6, row
     assert number(row, "top1") == 1 and number(row, "drift") < 1e-4, row
 
@@ -45,12 +50,13 @@ def test_errors_of_layers_equal_replay(folder):
     """Without injection those of every layer; with it those of the first, which receives the same numbers."""
     ids = ids_file(folder)
     methods = ["--method", "snapkv,h2o,quest,chelsea,uniform,sink", "--budget", "25%", "--seeds", "1"]
-    harness.kvdump("--ids", ids, "--ctx", CONTEXT + SCORE, "--prompt-tokens", CONTEXT, "--f32", "-o", folder / "t.h5")
+    harness.kvdump("--ids", ids, "--ctx", CONTEXT + SCORE, "--prompt-tokens", CONTEXT, "--f32", "-o", folder / "t.h5",
+                   model=WHOLE)
     replayed = subprocess.run([KVBENCH, "replay", folder / "t.h5", "--protocol", "decode", "--format", "csv", *methods],
                               capture_output=True, text=True, check=True).stdout
     expected = by_layer(rows(replayed))
     for inject in "none", "all":
-        table = evaluate("--ids", ids, *SMALL, *methods, "--inject", inject, "--per-layer")
+        table = evaluate("--ids", ids, *SMALL, *methods, "--inject", inject, "--per-layer", model=WHOLE)
         found = by_layer(table)
         assert len(found) == len(expected) == 6 * 30, (len(found), len(expected))
         for key, row in found.items():
@@ -111,8 +117,8 @@ def test_a_stream_reads_the_context_through_the_cache(folder):
     """In two batches of the context (512 tokens and the rest), whatever runs beside it."""
     ids, methods = harness.write_ids(folder / "ids", 560 + 8), "exact,sink,snapkv,q8_0,q8_0[queries=q8_0],q4_0"
     common = ["--ids", ids, "--context", 560, "--score", 8, "--budget", "100%mem", "--cells", folder / "cells"]
-    decoded = evaluate(*common, "--method", methods)
-    streamed = evaluate(*common, "--method", methods, "--protocol", "stream", "--resume")
+    decoded = evaluate(*common, "--method", methods, model=WHOLE)
+    streamed = evaluate(*common, "--method", methods, "--protocol", "stream", "--resume", model=WHOLE)
     assert {row["protocol"] for row in decoded} == {""} and {row["protocol"] for row in streamed} == {"stream"}
     exact, _, snapkv, q8_0, rounded, _ = streamed
     assert number(exact, "kl_mean") < 1e-6, exact
@@ -197,7 +203,7 @@ def test_free_answers_as_json(folder):
     common = ["--text", text_file(folder), "--task", "json", "--documents", 1, "--context", 300, "--no-f32",
               "--generate"]
     names = "json_full", "json", "json_cut", "json_verdict"
-    [exact] = evaluate(*common, 100, "--method", "exact", "--budget", "100%")
+    [exact] = evaluate(*common, 100, "--method", "exact", "--budget", "100%", model=WHOLE)
     assert [exact[name] for name in names] == ["1", "1", "0", "undecided"], exact
     [brief] = evaluate(*common, 2, "--method", "sink", "--layers", "0")
     assert [brief[name] for name in names] == ["0", "0", "1", "cannot discriminate"], brief
@@ -239,7 +245,7 @@ def sweep_file(folder, *runs):
 def test_sweep_files(folder):
     arguments = ["--ids", ids_file(folder), *SMALL, "--no-f32"]
     path = sweep_file(folder, 'methods = ["uniform", "sink"]\nbudgets = ["25%", 40]\nexclude = [{ method = "sink", '
-                      'budget = 40 }]\ndevice = ["cuda", "cpu"]', 'measure = ["clusterability"]\nlayers = [7]',
+                      'budget = 40 }]\ndevice = ["cuda", "cpu"]', 'measure = ["clusterability"]\nlayers = [2]',
                       'methods = [{ name = "sink", sinks = 2 }, "uniform"]\nbudgets = [40]\nprotocol = "stream"')
     given = ["--layers", "3,0", "--protect", "2,4", "--seeds", "5-5"]
     expected = [row for methods, budget in (("uniform", "25%,40"), ("sink", "25%"), ("sink[sinks=2]", "40"))
@@ -285,17 +291,17 @@ def test_a_scaled_error_does_damage_by_its_square(folder):
 
 def test_layers_that_are_not_compressed_are_held(folder):
     arguments = ["--ids", ids_file(folder), *SMALL, "--no-f32", "--method", "exact,snapkv", "--budget", "25%"]
-    for flags, layers, compressed in [([], "0-29", 30), (["--layers", "0-3,9"], "0-3,9", 5),
-                                      (["--layers", "0-3", "--dense-layers", 3], "3", 1)]:
+    for flags, layers, compressed in [([], "0-3", 4), (["--layers", "0-1,3"], "0-1,3", 3),
+                                      (["--layers", "0-2", "--dense-layers", 2], "2", 1)]:
         exact, snapkv = evaluate(*arguments, *flags)
         full, all_layers = number(exact, "full_bytes"), 26624   # of snapkv where it compresses every layer
         assert number(exact, "total_bytes") == number(exact, "bytes_read") == full, exact
-        held = (compressed * all_layers + (30 - compressed) * full) / 30
+        held = (compressed * all_layers + (LAYERS - compressed) * full) / LAYERS
         close(number(snapkv, "total_bytes"), held, 1e-9)
         close(number(snapkv, "bytes_read"), held, 1e-9)
         assert [snapkv[key] for key in ("method_layers", "compressed_layers", "model_layers")] == [
-            layers, str(compressed), "30"], snapkv
-    none = evaluate(*arguments, "--layers", "0,3", "--dense-layers", 4)
+            layers, str(compressed), str(LAYERS)], snapkv
+    none = evaluate(*arguments, "--layers", "0,2", "--dense-layers", 3)
     assert all(row["status"] == "skipped" and "kept whole" in row["reason"] for row in none), none
 
 
@@ -313,7 +319,7 @@ def test_bad_input_is_named(folder):
         (["--protocol prefill", "give decode or stream"], ["--text", text, "--protocol", "prefill"]),
         (["--protect must be left out"], ["--text", text, "--context", 64, "--documents", 1, "--protocol", "stream",
                                           "--protect", "4,4"]),
-        (["there is no layer 30"], ["--text", text, "--layers", "30"]),
+        ([f"there is no layer {LAYERS}"], ["--text", text, "--layers", LAYERS]),
         (["--memory allows"], ["--text", text, "--memory", "100M"]),
         (["is not a token id"], ["--ids", short]),
         (["has 3 token ids"], ["--ids", few]),
@@ -330,7 +336,7 @@ def test_bad_input_is_named(folder):
 def test_signals_leave_finished_cells_alone(folder):
     out = folder / "out"
     out.mkdir()
-    command = [KVEVAL, harness.MODEL, "--text", text_file(folder), "--method", "h2o", "--context", "3000", "-o",
+    command = [KVEVAL, WHOLE, "--text", text_file(folder), "--method", "h2o", "--context", "3000", "-o",
                out / "e.csv", "--overwrite"]
     for delay in 1, 4:
         process = subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, text=True)
