@@ -120,6 +120,11 @@ def choose(settings: ChooseSettings) -> ChooseResult:
         The message names settings by their flags.
     OSError, MemoryError
         If a file cannot be written, or a program ended for lack of memory.
+
+    Examples
+    --------
+    >>> found = kvbench.choose(kvbench.ChooseSettings("model.gguf", ["mine.txt"], "choice", memory="25%"))
+    >>> found.configuration, found.kl, found.kl_interval
     """
     question = question_of(settings)
     with held(question.output) as lock:

@@ -86,6 +86,11 @@ class ChooseSettings:
     Error
         If a value is of another kind, or none of its choices. What does not fit the model or the texts is found by
         `kvbench.choose()`.
+
+    Examples
+    --------
+    >>> settings = kvbench.ChooseSettings("model.gguf", "mine.txt", "choice")
+    >>> smaller = dataclasses.replace(settings, memory="12.5%")    # another question of the same recording
     """
 
     model: Path
