@@ -58,7 +58,7 @@ class ChooseSettings:
         Python without PyTorch.
     methods, menu : str or sequence of str
         Configurations to predict, and what a plan may give a layer or head, as ``--method`` takes them.
-    runs_in : {"llama.cpp", "vllm", "kvpress"}, optional
+    runs_in : {"llama.cpp", "vllm", "kvpress", "mlx-lm"}, optional
         Only configurations and plans that this engine has, in place of `methods` and `menu`.
     by : {"layer", "head"}, optional
         What a plan gives a budget; None: head, and layer without gradients.
@@ -106,7 +106,7 @@ class ChooseSettings:
     without_gradients: bool = False
     methods: str | Sequence[str] = METHODS
     menu: str | Sequence[str] = MENU
-    runs_in: Literal["llama.cpp", "vllm", "kvpress"] | None = None
+    runs_in: Literal["llama.cpp", "vllm", "kvpress", "mlx-lm"] | None = None
     by: Literal["layer", "head"] | None = None
     race: int = 4
     error: float = 0.05
