@@ -57,6 +57,18 @@ class Page(bundles_test.BundlesTest):
         self.assertNotIn("loose", inputs)  # nor do figures and answers have its rows
         self.assertEqual(text.count("lowest</td>"), 2)
 
+    def test_predictions_that_do_not_hold_say_so(self):
+        abouts = iter(("30 layers, from 5; large", "outside: layer 0, error 0.64 of the stream; 30 layers"))
+
+        def predict(row):
+            if row["status"] == "ok" and row["layer"] == "all":
+                row.update(kl_predicted="0.5", kl_about=next(abouts, "30 layers, from 5"))
+        path = self.table()
+        self.rewritten(path, predict)
+        self.report(path)
+        for figure in ("predicted KL, large", "predicted KL, outside", "predicted KL"):
+            self.assertIn(f">{figure}</td>", self.read())
+
     @unittest.skipUnless(browser.PROGRAM, "no chromium; scripts/setup page installs it")
     def test_in_a_browser(self):
         self.report(self.folder_of_results())

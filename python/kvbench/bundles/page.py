@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from .._error import Error, check_regular, require
 from ..choosing.names import configuration
 from ..files.access import check_not_input, check_replaceable, write_atomically
+from ..results.damage import outside_by
 from ..results.rows import plain
 from . import claims
 from .bundle import Bundle
@@ -161,7 +162,8 @@ def _rows(table: Table, kvbench: str, bundle: str) -> Iterator[Row]:
             ("kl_predicted", "kl_predicted_lo", "kl_predicted_hi") if row.get("kl_predicted") else \
             ("rel_err_mean", "rel_err_lo", "rel_err_hi")
         ends = [_short(row.get(end, "")) for end in (lo, hi)]
-        unsure = [word for word in ("large", "outside") if word in row.get("kl_about", "").split("; ")]
+        about = row.get("kl_about", "")
+        unsure = ["large"] * ("large" in about.split("; ")) + ["outside"] * bool(outside_by(about))
         text = ", ".join(filter(None, [plain(row.get("text") or row.get("trace", "")),
                                        row.get("task") or row["protocol"], f"{row.get('context_tokens')} tokens"]))
         yield {"method": configuration(row), "model": plain(row.get("model", "")).removesuffix(".gguf"), "text": text,
