@@ -56,8 +56,10 @@ Command add_eval(CLI::App& app) {
   const Command eval =
       own_command(flags, {.program = "kveval", .remedy = llama_remedy, .help = help, .answer = answer});
   return {flags, {}, [eval, flags](const Words& words) {
-            const std::optional<int> measured = measure_claim(*flags, words);
-            return measured ? measured : eval.start(words);
+            if (const std::optional<int> measured = measure_claim(*flags, words)) return measured;
+            if (Words rest = words; take_claim(rest))
+              throw Error("--registered: the value is empty; give the file of a claim");
+            return eval.start(words);
           }};
 }
 

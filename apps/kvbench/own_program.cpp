@@ -115,8 +115,7 @@ Command own_command(CLI::App* flags, OwnProgram own) {
 
 std::optional<int> measure_claim(const CLI::App& flags, Words words) {
   const std::optional<std::string> file = take_claim(words);
-  if (!file) return std::nullopt;
-  if (file->empty()) throw Error("--registered: the value is empty; give the file of a claim");
+  if (!file || file->empty()) return std::nullopt;
   words.insert(words.begin(), {*file, "--run"});
   const auto help = [&] {
     print(flags.help(flags.get_parent()->get_name()));

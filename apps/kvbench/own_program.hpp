@@ -42,7 +42,7 @@ Command own_command(CLI::App* flags, OwnProgram own);
 std::optional<std::string> take_claim(Words& words);
 
 /// Becomes the program that measures a claim, if the words of the command of these flags name one with --registered.
-/// Returns nullopt if they do not.
+/// Returns nullopt if they do not, and if the flag has no value.
 std::optional<int> measure_claim(const CLI::App& flags, Words words);
 
 }  // namespace kvbench::app
