@@ -15,8 +15,8 @@ struct Setting {
   std::string method;  ///< with its parameters, as on the command line
   Engine engine;
   std::string setting;
-  std::string_view models;  ///< that it is for; empty: all
-  bool named = true;        ///< the name of the engine stands for it
+  std::string models;  ///< that it is for; empty: all
+  bool named = true;   ///< the name of the engine stands for it
 };
 
 /// What stands in a setting where a press is told the share of the tokens that it drops.
@@ -91,10 +91,7 @@ const std::vector<Setting>& table() {
       for (const int group : {64, 32, 128}) {
         rows.push_back({fmt::format("int{}[group={},form=mlx]", bits, group), Engine::mlx,
                         fmt::format("--kv-bits {} --kv-group-size {} --quantized-kv-start 0", bits, group),
-                        group == 32   ? "head dimensions that are multiples of 32"
-                        : group == 64 ? "head dimensions that are multiples of 64"
-                                      : "head dimensions that are multiples of 128",
-                        group == 64});
+                        fmt::format("head dimensions that are multiples of {}", group), group == 64});
       }
     }
     add("sink[reposition=false]", Engine::kvpress, "StreamingLLMPress({ratio})");

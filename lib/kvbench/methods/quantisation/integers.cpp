@@ -19,7 +19,7 @@
 // Parameters: group, form (int4, int8). `int` chooses the bits, of 8, 6, 5, 4, 3 and 2, by the budget; bits sets them,
 // and value_bits sets those of values apart.
 // Complexity: O(n (d + dv)) to encode and to decode. Memory: (bits + 32 / group) / 16 of the cache in 16 bits.
-// Worst-case error of a number: (max - min) / (2 (2^bits - 1)), and the rounding of m and s to f16.
+// Worst-case error of a number: (max - min) / (2 (2^bits - 1)), and the rounding of m and s to f16 (mlx: bf16).
 // Deviations: there is no paper. vLLM's scale is at least 1e-6. mlx stores in the type of the model, bf16 or f16.
 // vLLM rounds rotated rows to 16 bits, too, and the last four bits of the step of int4 are the zero point.
 #include <array>
@@ -29,9 +29,8 @@
 
 #include <kvbench/methods/quantisation/group_codec.hpp>
 #include <kvbench/methods/quantisation/methods.hpp>
-#include <kvbench/methods/stages/draws.hpp>
+#include <kvbench/methods/quantisation/turned_codec.hpp>
 #include <kvbench/methods/stages/quantiser.hpp>
-#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::methods {
 namespace {
@@ -128,45 +127,31 @@ std::shared_ptr<const Codec> vllm_codec(Index columns, bool cut) {
   return std::make_shared<GroupCodec>(settings);
 }
 
-/// vLLM's rotation without 1 / sqrt(d): the Sylvester-Hadamard matrix, with columns of the signs _get_rht_signs(d, 0).
+/// vLLM's rotation: the Sylvester-Hadamard matrix / sqrt(d), with columns of the signs _get_rht_signs(d, 0).
 /// PyTorch's generator draws them from one seed, so that a shorter row has the first signs of a longer one.
 std::vector<double> vllm_rotation(Index d) {
   constexpr std::uint64_t positive[] = {0x808035b16573590d, 0x6b7f5438a6443d6c, 0xabafc4414aa48b81, 0xfa2043a0320b9848,
                                         0xa8a9c7cb4d6e1c33, 0x9803b3591b951dda, 0xcd26200e3038796e, 0x8a9dacb9c9a02476};
   if (d < 2 || d > 64 * std::ssize(positive) || !std::has_single_bit(static_cast<std::uint64_t>(d)))
     throw Unavailable(fmt::format("vLLM rotates a power of two of channels, and kvbench at most 512, not {}", d));
+  const double size = 1 / std::sqrt(static_cast<double>(d));
   std::vector<double> out;
   for (std::uint64_t j = 0; j < static_cast<std::uint64_t>(d); ++j) {
     for (std::uint64_t k = 0; k < static_cast<std::uint64_t>(d); ++k)
-      out.push_back((positive[k / 64] >> k % 64 & 1) == static_cast<unsigned>(std::popcount(j & k)) % 2 ? -1 : 1);
+      out.push_back((positive[k / 64] >> k % 64 & 1) == static_cast<unsigned>(std::popcount(j & k)) % 2 ? -size : size);
   }
   return out;
 }
 
-/// Rows that vLLM rotates before it rounds them to 4 bits.
-class TurnedCodec : public Codec {
- public:
-  explicit TurnedCodec(Index d)
-      : d_(d),
-        rotation_(vllm_rotation(d)),
-        rounded_({.format = {.group = d,
-                             .scale = kernels::Scale::zero_point,
-                             .quotient = kernels::GroupFormat::Quotient::inverse,
-                             .stored = kernels::Stored::f32,
-                             .rounding = kernels::Rounding::half_away}}) {}
-
-  Buffer<const float> decoded(const Buffer<const float>& rows, Backend& backend) const override {
-    const MatrixPair turn = matrix_pair(rotation_, d_, d_, 1 / std::sqrt(static_cast<double>(d_)), backend);
-    return projected(rounded_.decoded(projected(rows, turn.matrix, backend), backend), turn.transpose, backend);
-  }
-  bool by_row() const override { return true; }
-  Footprint footprint(Index rows, Index cols) const override { return rounded_.footprint(rows, cols); }
-
- private:
-  Index d_;
-  std::vector<double> rotation_;
-  GroupCodec rounded_;
-};
+std::shared_ptr<const Codec> vllm_int4_codec(Index d) {
+  const kernels::GroupFormat format = {.group = d,
+                                       .scale = kernels::Scale::zero_point,
+                                       .quotient = kernels::GroupFormat::Quotient::inverse,
+                                       .stored = kernels::Stored::f32,
+                                       .rounding = kernels::Rounding::half_away};
+  return std::make_shared<TurnedCodec>([turn = vllm_rotation(d)] { return turn; },
+                                       GroupCodecSettings{.format = format});
+}
 
 std::shared_ptr<const Codec> mlx_codec(Index bits, Index group) {
   kernels::GroupFormat format = range_format(static_cast<int>(bits), group);
@@ -186,7 +171,7 @@ Codecs fixed_codecs(const HeadPrompt& head, const P& params, std::size_t, std::u
     const bool cut = params.form == Form::vllm_cut;
     if (params.form == Form::mlx) return {mlx_codec(bits, params.group), mlx_codec(bits, params.group)};
     if (bits == 4 && params.form == Form::vllm)
-      return {std::make_shared<TurnedCodec>(head.keys.cols()), std::make_shared<TurnedCodec>(head.values.cols())};
+      return {vllm_int4_codec(head.keys.cols()), vllm_int4_codec(head.values.cols())};
     if (params.form != Form::range) return {vllm_codec(head.keys.cols(), cut), vllm_codec(head.values.cols(), cut)};
   }
   return codecs_of(head, bits, bits, params);

@@ -23,10 +23,9 @@
 #include <array>
 #include <optional>
 
-#include <kvbench/methods/quantisation/group_codec.hpp>
 #include <kvbench/methods/quantisation/methods.hpp>
 #include <kvbench/methods/quantisation/sign_sketch.hpp>
-#include <kvbench/methods/stages/draws.hpp>
+#include <kvbench/methods/quantisation/turned_codec.hpp>
 #include <kvbench/methods/stages/quantiser.hpp>
 
 namespace kvbench::methods {
@@ -57,14 +56,15 @@ class RotatedCodec : public Codec {
  public:
   /// `part`: the number of the rotation among the head's matrices. The sketch of a residual takes part + 1.
   RotatedCodec(const Draws& draws, std::uint32_t part, Index cols, int bits, bool sketched)
-      : draws_(draws), part_(part), rounded_(rounding_of(cols, bits)), sketched_(sketched) {}
+      : draws_(draws),
+        part_(part),
+        rounded_([=] { return orthonormal_matrix(draws, part, cols, cols); }, rounding_of(cols, bits)),
+        sketched_(sketched) {}
 
   Buffer<const float> decoded(const Buffer<const float>& rows, Backend& backend) const override {
-    const Index d = rows.cols();
-    if (!rotation_) rotation_ = matrix_pair(orthonormal_matrix(draws_, part_, d, d), d, d, 1, backend);
-    const Buffer<const float> turned = rounded_.decoded(projected(rows, rotation_->matrix, backend), backend);
-    const Buffer<const float> out = projected(turned, rotation_->transpose, backend);
+    const Buffer<const float> out = rounded_.decoded(rows, backend);
     if (!sketched_) return out;
+    const Index d = rows.cols();
     if (!sketch_) sketch_ = matrix_pair(gaussian_matrix(draws_, part_ + 1, d, d), d, d, 1, backend);
     const Buffer<const float> excess = difference(out, rows, backend);
     return difference(out, sign_estimates(excess, norms_of(excess, backend).stored, *sketch_, backend), backend);
@@ -81,10 +81,9 @@ class RotatedCodec : public Codec {
  private:
   Draws draws_;
   std::uint32_t part_;
-  GroupCodec rounded_;
+  TurnedCodec rounded_;
   bool sketched_;
-  mutable std::optional<MatrixPair> rotation_, sketch_;  ///< drawn when rows are first encoded: the search of a level
-                                                         ///< asks for bytes only
+  mutable std::optional<MatrixPair> sketch_;  ///< drawn when rows are first encoded, as the rotation is
 };
 
 int bits_at(const TurboquantParams& params, std::size_t level) {
