@@ -12,10 +12,7 @@ namespace {
 Command python_command(CLI::App& app, const char* name, const char* program, const char* description) {
   CLI::App* flags = app.add_subcommand(name, description);
   flags->footer(fmt::format("The flags are those of {}, which is not in PATH here. {}", program, package_remedy));
-  return own_command(flags, {.program = program, .remedy = package_remedy, .help = [flags] {
-                               print(flags->help(flags->get_parent()->get_name()));
-                               return static_cast<int>(done);
-                             }});
+  return own_command(flags, {.program = program, .remedy = package_remedy});
 }
 
 }  // namespace

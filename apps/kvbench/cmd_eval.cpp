@@ -55,11 +55,11 @@ Command add_eval(CLI::App& app) {
       ->type_name("FILE");
   const Command eval =
       own_command(flags, {.program = "kveval", .remedy = llama_remedy, .help = help, .answer = answer});
-  return {flags, {}, [eval, flags](const Words& words) {
-            if (const std::optional<int> measured = measure_claim(*flags, words)) return measured;
-            if (Words rest = words; take_claim(rest))
-              throw Error("--registered: the value is empty; give the file of a claim");
-            return eval.start(words);
+  return {flags, {}, [eval, flags](Words words) -> std::optional<int> {
+            const std::optional<std::string> file = take_claim(words);
+            if (!file) return eval.start(words);
+            if (file->empty()) throw Error("--registered: the value is empty; give the file of a claim");
+            return measure_claim(*flags, *file, words);
           }};
 }
 

@@ -318,10 +318,7 @@ Command add_report(CLI::App& app) {
                    "date of its commit (docs/bundles.md)")
       ->type_size(1)
       ->type_name("FILE");
-  const Command own = own_command(flags, {.program = "kvbench-report", .remedy = package_remedy, .help = [flags] {
-                                            print(flags->help(flags->get_parent()->get_name()));
-                                            return static_cast<int>(done);
-                                          }});
+  const Command own = own_command(flags, {.program = "kvbench-report", .remedy = package_remedy});
   return {flags, [options] { return run(*options); },
           [own](const Words& words) -> std::optional<int> {
             return are_for_package(words) ? own.start(words) : std::nullopt;

@@ -167,7 +167,11 @@ Command add_sweep(CLI::App& app) {
       ->type_size(1)
       ->type_name("FILE");
   return {flags, [flags, options] { return run(*flags, *options); },
-          [flags](const Words& words) { return measure_claim(*flags, words); }};
+          [flags](Words words) -> std::optional<int> {
+            const std::optional<std::string> file = take_claim(words);
+            if (!file || file->empty()) return std::nullopt;
+            return measure_claim(*flags, *file, words);
+          }};
 }
 
 }  // namespace kvbench::app

@@ -46,13 +46,17 @@ void become(const char* program, const Words& words) {
   execvp(program, argv.data());
 }
 
-int start(const std::string& command, const OwnProgram& own, const Words& words) {
+int start(const CLI::App& flags, const OwnProgram& own, const Words& words) {
   if (const std::optional<int> code = own.answer(words)) return *code;
   become(own.program, words);
   const auto asks = [](const std::string& word) { return word == "--help" || word == "-h"; };
-  if (std::ranges::any_of(words, asks)) return own.help();
-  throw Error("kvbench {} runs the program {}, which is neither beside kvbench nor in PATH. {}", command, own.program,
-              own.remedy);
+  if (std::ranges::any_of(words, asks)) {
+    if (own.help) return own.help();
+    print(flags.help(flags.get_parent()->get_name()));
+    return done;
+  }
+  throw Error("kvbench {} runs the program {}, which is neither beside kvbench nor in PATH. {}", flags.get_name(),
+              own.program, own.remedy);
 }
 
 }  // namespace
@@ -109,19 +113,13 @@ std::optional<std::string> take_claim(Words& words) {
 
 Command own_command(CLI::App* flags, OwnProgram own) {
   return {.flags = flags, .run = {}, .start = [flags, own = std::move(own)](const Words& words) {
-            return start(flags->get_name(), own, words);
+            return start(*flags, own, words);
           }};
 }
 
-std::optional<int> measure_claim(const CLI::App& flags, Words words) {
-  const std::optional<std::string> file = take_claim(words);
-  if (!file || file->empty()) return std::nullopt;
-  words.insert(words.begin(), {*file, "--run"});
-  const auto help = [&] {
-    print(flags.help(flags.get_parent()->get_name()));
-    return static_cast<int>(done);
-  };
-  return start(flags.get_name(), {.program = "kvbench-claim", .remedy = package_remedy, .help = help}, words);
+int measure_claim(const CLI::App& flags, const std::string& file, Words words) {
+  words.insert(words.begin(), {file, "--run"});
+  return start(flags, {.program = "kvbench-claim", .remedy = package_remedy}, words);
 }
 
 }  // namespace kvbench::app

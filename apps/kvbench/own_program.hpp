@@ -27,8 +27,9 @@ ProgramAnswer ask_program(const std::string& program, const Words& words, int se
 
 struct OwnProgram {
   const char* program;
-  const char* remedy;         ///< how to get it: a sentence
-  std::function<int()> help;  ///< prints the page of --help where there is no program
+  const char* remedy;  ///< how to get it: a sentence
+  /// prints the page of --help where there is no program; absent: that of the command's flags
+  std::function<int()> help = {};
   /// runs the words that kvbench answers itself; absent for others
   std::function<std::optional<int>(const Words&)> answer = [](const Words&) { return std::nullopt; };
 };
@@ -41,8 +42,7 @@ Command own_command(CLI::App* flags, OwnProgram own);
 /// where they lack the flag.
 std::optional<std::string> take_claim(Words& words);
 
-/// Becomes the program that measures a claim, if the words of the command of these flags name one with --registered.
-/// Returns nullopt if they do not, and if the flag has no value.
-std::optional<int> measure_claim(const CLI::App& flags, Words words);
+/// Becomes the program that measures the claim of a file with the other words of the command of these flags.
+int measure_claim(const CLI::App& flags, const std::string& file, Words words);
 
 }  // namespace kvbench::app

@@ -189,7 +189,7 @@ def claim_parser(run: bool = False) -> Parser:
 
 def claim(arguments: list[str] | None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
-    if "--run" in words:  # what is behind it are words of kveval
+    if "--run" in words:  # what is behind it are words of kveval or kvbench sweep
         at = words.index("--run")
         given = claim_parser(run=True).parse_args(words[:at])
         programs, behind = _programs(given.programs), words[at + 1:]

@@ -163,7 +163,8 @@ def _rows(table: Table, kvbench: str, bundle: str) -> Iterator[Row]:
             ("rel_err_mean", "rel_err_lo", "rel_err_hi")
         ends = [_short(row.get(end, "")) for end in (lo, hi)]
         about = row.get("kl_about", "")
-        unsure = ["large"] * ("large" in about.split("; ")) + ["outside"] * bool(outside_by(about))
+        unsure = [word for word, holds in (("large", "large" in about.split("; ")), ("outside", outside_by(about)))
+                  if holds]
         text = ", ".join(filter(None, [plain(row.get("text") or row.get("trace", "")),
                                        row.get("task") or row["protocol"], f"{row.get('context_tokens')} tokens"]))
         yield {"method": configuration(row), "model": plain(row.get("model", "")).removesuffix(".gguf"), "text": text,
