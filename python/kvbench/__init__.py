@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # the same for type checkers, which do not run __getattr__
     from .models.evaluate import evaluate as evaluate
     from .methods.given import entries as entries
     from .program.golden import GoldenRow as GoldenRow, golden as golden, verify_golden as verify_golden
-    from .methods.kvpress import from_kvpress as from_kvpress
+    from .methods.kvpress import from_kvpress as from_kvpress, lukv_curve as lukv_curve
     from .models.lm_eval import lm_eval_model as lm_eval_model
     from .models.loading import load_model as load_model
     from .files.schema import (
@@ -48,7 +48,7 @@ _NAMES = {
     "choosing.settings": "ChooseSettings",
     "models.compressed": "compressed",
     "models.evaluate": "evaluate",
-    "methods.kvpress": "from_kvpress",
+    "methods.kvpress": "from_kvpress lukv_curve",
     "models.lm_eval": "lm_eval_model",
     "methods.given": "entries",
     "models.loading": "load_model",

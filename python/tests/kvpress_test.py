@@ -197,6 +197,28 @@ class Presses(DumpTest):
         self.assertLess(sum(map(len, kept.values())), 4 * CONTEXT)
         self.assert_kept(kept, None)
 
+    def test_lukv_reads_budgets_by_head(self):
+        trace = self.recorded("--queries", "all")
+        kept = {(0, 0): 12, (0, 1): 61, (1, 0): 33, (1, 1): 14}
+        lines = [f'{{ layer = {layer}, kv_head = {head}, method = "knorm", budget = "{count}" }}'
+                 for (layer, head), count in kept.items()]
+        pathlib.Path(self.path("heads.toml")).write_text(
+            f'[[plans]]\nbudget = "{BUDGET}"\nlayers = [\n' + ",\n".join(lines) + "]\n")
+        rows = kvbench.replay(trace, f"plan:{self.path('heads.toml')}", BUDGET, rows="head", protocol="prefill",
+                              raw=self.path("r.h5"), raw_outputs=True)
+        press = kvpress.LUKVPress(kvpress.KnormPress(), sink=0, window=0)
+        press._budget_curves = curve = kvbench.lukv_curve(rows)
+        self.assertEqual(curve.shape, (99, 2, 2))
+        self.assertAlmostEqual(curve[7, 1, 0], 1 - 33 / CONTEXT)
+        found = self.kept_by_heads_that_compete(press)
+        self.assertEqual({place: len(tokens) for place, tokens in found.items()}, kept)
+        self.assert_kept(found, None)
+        for words, wrong in (("lack layers", [row for row in rows if row["layer"] != "1"]),
+                             ("these have 2", [*rows, *kvbench.replay(trace, "knorm", 9, rows="head")]),
+                             ("these have 0", rows[:1])):
+            with self.refuses(words):
+                kvbench.lukv_curve(wrong)
+
     def test_duo_attention_streams_the_heads_of_the_press(self):
         ids = [i * 53 % 95 + 1 for i in range(N)]
         trace, text = self.recorded("--queries", "all"), self.recorded("--queries", "all", ids=ids, trace="text.h5")

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench.from_kvpress(): presses of NVIDIA kvpress as methods. A press is given the arrays of a trace in place of a
+"""kvbench.from_kvpress(): presses of NVIDIA kvpress as methods, and kvbench.lukv_curve(). A press is given the arrays of a trace in place of a
 module of a model, and decides itself which tokens it keeps."""
 
+import collections.abc
 import copy
 import dataclasses
 import functools
 import inspect
+import itertools
 import threading
 import types
 import typing
@@ -258,6 +260,46 @@ def from_kvpress(press: typing.Any) -> typing.Any:
                                       namespace={"press": press, "paths": paths, "__doc__": _summary(press),
                                                  "paper": "NVIDIA kvpress"})
     return kind(**{name: value for name, (value, _) in zip(paths, found.values())})
+
+
+def lukv_curve(rows: collections.abc.Iterable[collections.abc.Mapping[str, typing.Any]]) -> np.ndarray:
+    """The budgets by head of a plan as the curve that LUKVPress of kvpress 0.5.5 reads.
+
+    Parameters
+    ----------
+    rows
+        Of ``kvbench.replay(trace, "plan:FILE.toml", budget, rows="head")``, over all layers of the model.
+
+    Returns
+    -------
+    numpy.ndarray
+        [99, layers, kv heads], float64: the share of tokens that a kv head drops, the same at every compression_ratio;
+        the mean over prompts.
+
+    Raises
+    ------
+    Error
+        If the rows are of other layers or of several configurations, or one of them failed.
+
+    Examples
+    --------
+    >>> press = kvpress.LUKVPress(kvpress.KnormPress(), compression_ratio=0.5, sink=0, window=0)
+    >>> press._budget_curves = kvbench.lukv_curve(rows)
+    """
+    dropped = collections.defaultdict(list)
+    kinds = set()
+    for row in rows:
+        if row["prompt"] == "all" or row["head"] == "all":  # means over others
+            continue
+        require(row["status"] == "ok", "lukv_curve()", f"a row is {row['status']}: {row['reason']}")
+        kinds.add((row["method"], row["params"], row["budget"], row["seed"], row["model_layers"]))
+        dropped[int(row["layer"]), int(row["kv_head"])].append(1 - row["budget_tokens"] / row["context_tokens"])
+    require(len(kinds) == 1, "lukv_curve()", f"takes the rows by head of one configuration; these have {len(kinds)}.")
+    layers, heads = kinds.pop()[-1], 1 + max((head for _, head in dropped), default=0)
+    require(sorted(dropped) == list(itertools.product(range(layers), range(heads))), "lukv_curve()",
+            f"the rows lack layers or heads of the model, which has {layers} layers.")
+    return np.broadcast_to(np.reshape([np.mean(dropped[one]) for one in sorted(dropped)], (layers, heads)),
+                           (99, layers, heads)).copy()
 
 
 _REQUIRED = inspect.Parameter.empty
