@@ -20,7 +20,7 @@ try:
 except ImportError:
     mypy = None
 
-NEEDS_TORCH = {"compressed", "evaluate", "from_kvpress", "lm_eval_model", "load_model"}
+NEEDS_TORCH = {"compressed", "evaluate", "from_kvpress", "lm_eval_model", "load_model", "lukv_curve"}
 # Whose whole contents `mypy --strict` accepts. Those that run models have types of public names alone.
 STRICT = [f"kvbench/{name}.py" for name in (
     "__init__ _error _kinds files/schema files/trace files/trace_writer results/raw results/rows results/sentences "

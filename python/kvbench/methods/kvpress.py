@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench.from_kvpress(): presses of NVIDIA kvpress as methods, and kvbench.lukv_curve(). A press is given the arrays of a trace in place of a
-module of a model, and decides itself which tokens it keeps."""
+"""Presses of NVIDIA kvpress: kvbench.lukv_curve(), and kvbench.from_kvpress(), a press as a method. It is given the
+arrays of a trace in place of a module of a model, and decides itself which tokens it keeps."""
 
+import collections
 import collections.abc
 import copy
 import dataclasses
