@@ -170,8 +170,8 @@ void add_predicted_kl(std::vector<RecordColumn>& c) {
   const std::size_t first = c.size();
   add_estimate(
       c, "kl_predicted",
-      "predicted KL of the model's next-token distributions, in nats per scored token, from the probes of the "
-      "trace, times the ratio that its anchors have; empty where it has none",
+      "predicted KL of the model's next-token distributions, in nats per scored token, behind a context that is read "
+      "exactly, from the probes of the trace, times the ratio that its anchors have; empty where it has none",
       [](auto& r) -> auto& { return r.kl.mean; },
       "lower end of its 95 % interval over prompts (log-normal, modified Cox), and over the layers of a sample; of one "
       "prompt over its probes or the layers of a sample",

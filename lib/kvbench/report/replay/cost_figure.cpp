@@ -99,6 +99,9 @@ std::string vague_words(const std::vector<Series>& all) {
         figure_of(all).largest);
   if (any([](const ReplayRow* r) { return r->is_outside(); }))
     out += "Outside, at the edge: cannot be predicted, measure it. ";
+  const auto rounds = [](const Series& s) { return s.kind == "quantisation" || s.kind == "composition"; };
+  if (figure_of(all).is_prediction() && std::ranges::any_of(all, rounds))
+    out += "Contexts are read exactly here; an engine reads them through its cache, which adds to what rounding does. ";
   return out;
 }
 
