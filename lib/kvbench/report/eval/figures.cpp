@@ -70,12 +70,15 @@ struct PlottedDamage {
   eval::Damage figure;
   const char* y_title;
   Scale scale;
+  double full = 0;  ///< of the full cache, on a linear scale
 };
 constexpr PlottedDamage plotted_damage[] = {
     {"KL against bytes held", eval::damage("kl_mean"), "KL(full || compressed), nats", Scale::log},
     {"nll against bytes held", eval::damage("nll_diff"), "nll, difference to the full cache", Scale::linear},
     {"Exact match against bytes held", eval::damage("match_diff"), "exact match, difference to the full cache",
      Scale::linear},
+    {"Free answers against bytes held", eval::damage("alike_64"), "share of the first 64 tokens alike", Scale::linear,
+     1},
 };
 
 /// NaN for what no cache can be, which an axis could not show.
@@ -116,7 +119,7 @@ std::vector<Figure> damage_figures(const EvalSection& section) {
           .description = fmt::format("{}, task {}", kind.title, task),
           .lines = method_lines(section, section.find(task, "all", "all"), percent_held, point_of(kind.figure)),
           .apart = true};
-      if (kind.scale == Scale::linear) chart.levels = {0};
+      if (kind.scale == Scale::linear) chart.levels = {kind.full};
       if (chart.lines.empty()) continue;
       const auto [least, most] = std::ranges::minmax(x_values(chart.lines));
       chart.x = percent_axis(least, most, "bytes held / bytes of the full cache");
