@@ -113,9 +113,8 @@ constexpr Slip flags[] = {
     {"f", "--format", "--format"},
     {"prompt-file", "--text", "--text FILE"},
     {"dataset", "--text", "--text FILE"},
-    {"transcripts", "--tokens-only", "kvbench-dump-hf --transcripts, which records conversations"},
     {"kind", "", "the family without a flag, as in kvbench methods eviction"},
-    {"registered", "--transcripts", "kvbench eval --registered once, which runs kveval for a claim"},
+    {"registered", "--task", "kvbench eval --registered once, which runs kveval for a claim"},
     {"list", "name", "kvbench methods alone"},
     {"list", "--clear", "kvbench cache alone"},
 };

@@ -90,6 +90,7 @@ void check_output(const Options& options) {
   std::vector<NamedFile> inputs{{"the model", options.model}};
   for (const std::string& text : options.texts) inputs.push_back({"the text", text});
   for (const std::string& ids : options.ids) inputs.push_back({"the file of token ids", ids});
+  for (const std::string& talks : options.transcripts) inputs.push_back({"the file of conversations", talks});
   check_distinct(std::vector<NamedFile>{{"-o", options.output}}, inputs);
   if (std::filesystem::exists(path, error) && !options.force) {
     throw Error("-o {}: this file exists; give --force to replace it, or another name", options.output);

@@ -29,6 +29,10 @@ void declare_input(CLI::App& app, Options& options) {
   app.add_option("--text", options.texts, "Text file; repeat for several prompts")->type_name("FILE");
   app.add_option("--ids", options.ids, "File of whitespace-separated token ids; repeat for several prompts")
       ->type_name("FILE");
+  app.add_option("--transcripts", options.transcripts,
+                 "File of conversations, one per line as JSON: prompts whose last answer follows the context, in which "
+                 "each other message is a span (docs/eval.md)")
+      ->type_name("FILE");
   app.add_option("--ctx", options.ctx,
                  "Tokens to use of each prompt; default: all, up to the training context of the model")
       ->type_name("N")
@@ -78,8 +82,8 @@ void declare_output(CLI::App& app, Options& options, std::string& queries, std::
 /// Flags that are for the trace, or for running the model, are errors where they would have said what is in the output.
 void check_effects(const CLI::App& app, const Options& options) {
   if (options.tokens_only) {
-    if (!options.ids.empty())
-      throw Error("--tokens-only writes the token ids of texts, and --ids gives ids; leave one of them out");
+    if (options.texts.empty() || !options.ids.empty() || !options.transcripts.empty())
+      throw Error("--tokens-only writes the token ids of --text alone; leave out --ids and --transcripts");
     const std::string reason = "beside --tokens-only, which writes whole texts and no trace";
     app::refuse_without_effect(app,
                                {"--ctx", "--layers", "--queries", "--prompt-tokens", "--dtype", "--pre-rope",
@@ -92,6 +96,9 @@ void check_effects(const CLI::App& app, const Options& options) {
   } else if (!options.sketch) {
     app::note_without_effect(app, {"--seed"}, "beside --no-sketch, which draws nothing");
   }
+  if (!options.transcripts.empty() &&
+      (options.ctx || options.prompt_tokens || options.queries.kind == QuerySpec::decode))
+    throw Error("--transcripts says where a context ends: leave out --ctx, --prompt-tokens and --queries decode:N");
   if (options.queries.kind == QuerySpec::decode && options.prompt_tokens)
     throw Error("--queries decode:N determines the length of the context: omit --prompt-tokens");
 }
@@ -119,8 +126,8 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   app::check_values(app, words);
   options.queries = parse_queries(queries);
   options.dtype = parse_dtype(dtype);
-  if (options.texts.empty() && options.ids.empty()) {
-    throw Error("no prompt was given: give --text FILE or --ids FILE");
+  if (options.texts.empty() && options.ids.empty() && options.transcripts.empty()) {
+    throw Error("no prompt was given: give --text, --ids or --transcripts FILE");
   }
   check_effects(app, options);
   return {options, 0};

@@ -16,7 +16,8 @@ namespace kvbench::kvdump {
 struct Options {
   std::string model;
   std::string output;
-  std::vector<std::string> texts, ids;  ///< one prompt each: texts first, then ids
+  std::vector<std::string> texts, ids;   ///< one prompt each: texts first, then ids
+  std::vector<std::string> transcripts;  ///< a prompt for each conversation, behind these
   std::string layers = "all";
   QuerySpec queries;
   std::optional<std::int64_t> prompt_tokens, ctx;

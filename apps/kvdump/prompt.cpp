@@ -10,6 +10,8 @@
 
 #include <kvbench/core/atomic_file.hpp>
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/utf8.hpp>
+#include <kvbench/eval/transcripts.hpp>
 
 #include <apps/llama/context.hpp>
 #include <apps/llama/texts.hpp>
@@ -32,17 +34,50 @@ std::vector<std::int32_t> tokens_of(const std::string& path, const Model& model)
   return model.tokenize(llama::read_text(path));
 }
 
+std::string stem_of(const std::string& path) { return std::filesystem::path(path).stem().string(); }
+
+/// Sets what is recorded of a prompt with tokens and a context.
+void add_plan(const QuerySpec& queries, Prompt& prompt) {
+  const auto n = std::ssize(prompt.tokens);
+  prompt.query_positions = query_positions(queries, n, prompt.prompt_tokens);
+  prompt.batches = batch_sizes(queries, n, llama::Context::batch);
+}
+
 Prompt plan(const std::string& path, std::vector<std::int32_t> tokens, const Options& options, int training_context) {
   cut(tokens, path, options, training_context);
-  Prompt prompt{std::filesystem::path(path).stem().string(), std::move(tokens), 0, {}, {}};
+  Prompt prompt{stem_of(path), std::move(tokens), 0, {}, {}};
   const auto n = std::ssize(prompt.tokens);
   prompt.prompt_tokens = options.prompt_tokens.value_or(default_prompt_tokens(options.queries, n));
   if (prompt.prompt_tokens > n) {
     throw Error("{}: --prompt-tokens {} exceeds the {} tokens that are used of it; give at most {}", path,
                 prompt.prompt_tokens, n, n);
   }
-  prompt.query_positions = query_positions(options.queries, n, prompt.prompt_tokens);
-  prompt.batches = batch_sizes(options.queries, n, llama::Context::batch);
+  add_plan(options.queries, prompt);
+  return prompt;
+}
+
+/// The last answer follows the context, in which each message is a span.
+Prompt plan(const std::string& path, const std::string& name, const eval::Conversation& conversation,
+            const Options& options, const Model& model) {
+  if (conversation.messages.size() < 2 || !conversation.messages.back().second)
+    throw Error("{}: its last message must be an answer of the assistant, behind at least one other message",
+                conversation.place);
+  Prompt prompt{name, model.has_tokenizer() ? model.prefix() : std::vector<std::int32_t>(), 0, {}, {}};
+  for (const auto& [content, is_answer] : conversation.messages) {
+    if (content.span.empty() || content.span.size() > trace::longest_span_name ||
+        content.span.find(',') != std::string::npos)
+      throw Error("{}: the name '{}' of a span has not 1 to {} bytes, or a comma", conversation.place,
+                  printable(content.span), trace::longest_span_name);
+    prompt.prompt_tokens = std::ssize(prompt.tokens);
+    const auto ids = llama::tokens_of_message(model, content.text, "\n", content.ids, path);
+    prompt.tokens.insert(prompt.tokens.end(), ids.begin(), ids.end());
+    prompt.spans.push_back({content.span, prompt.prompt_tokens, std::ssize(prompt.tokens)});
+  }
+  prompt.spans.pop_back();
+  if (std::ssize(prompt.tokens) > model.training_context())
+    throw Error("{}: it has {} tokens, and {} was trained on {}", conversation.place, prompt.tokens.size(),
+                model.path(), model.training_context());
+  add_plan(options.queries, prompt);
   return prompt;
 }
 
@@ -59,6 +94,11 @@ std::vector<Prompt> read_prompts(const Options& options, const Model& model) {
     prompts.push_back(plan(path, tokens_of(path, model), options, training_context));
   for (const auto& path : options.ids) {
     prompts.push_back(plan(path, llama::read_ids(path, model.vocabulary_size()), options, training_context));
+  }
+  std::size_t number = 0;
+  for (const auto& path : options.transcripts) {
+    for (const eval::Conversation& one : eval::read_conversations(llama::read_text(path), path))
+      prompts.push_back(plan(path, fmt::format("{}-{}", stem_of(path), number++), one, options, model));
   }
   return prompts;
 }

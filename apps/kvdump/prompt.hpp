@@ -19,9 +19,10 @@ struct Prompt {
   std::int64_t prompt_tokens = 0;             ///< length of the context
   std::vector<std::int64_t> query_positions;  ///< positions whose queries are stored
   std::vector<int> batches;
+  std::vector<trace::Span> spans = {};  ///< of the context: the messages of a conversation
 };
 
-/// Reads and tokenises every --text and --ids file. Throws Error with file and remedy.
+/// Reads and tokenises every --text, --ids and --transcripts file. Throws Error with file and remedy.
 std::vector<Prompt> read_prompts(const Options& options, const Model& model);
 
 /// Writes the token ids of every --text file to the output, a line each. Throws as read_prompts(), IoError.

@@ -75,6 +75,7 @@ trace::TraceInfo describe(const Options& options, const Model& model, const std:
     prompt.num_tokens = std::ssize(prompts[p].tokens);
     prompt.prompt_tokens = prompts[p].prompt_tokens;
     prompt.tokens = prompts[p].tokens;
+    prompt.spans = prompts[p].spans;
     for (const auto& layer : layers)
       prompt.layers.push_back(describe_layer(layer, prompts[p], options, sketches.of(layer.layer)));
     info.prompts.push_back(std::move(prompt));

@@ -50,18 +50,9 @@ Surroundings surroundings_of(const Options& options, const llama::Model& model) 
 
 void add_content(const eval::Content& content, const Options& options, const llama::Model& model,
                  std::vector<int>& tokens) {
-  if (!content.text.empty()) {
-    if (!model.has_tokenizer())
-      throw Error("{}: {} has no tokenizer; give lists of token ids as contents", options.transcripts, model.path());
-    const std::vector<int> ids = model.tokenize_piece(content.text + (options.chat ? "" : "\n"));
-    tokens.insert(tokens.end(), ids.begin(), ids.end());
-  }
-  for (const int id : content.ids) {
-    if (id >= model.vocabulary_size())
-      throw Error("{}: {} is not a token id of this model; ids are whole numbers from 0 to {}", options.transcripts, id,
-                  model.vocabulary_size() - 1);
-    tokens.push_back(id);
-  }
+  const std::vector<int> ids =
+      llama::tokens_of_message(model, content.text, options.chat ? "" : "\n", content.ids, options.transcripts);
+  tokens.insert(tokens.end(), ids.begin(), ids.end());
 }
 
 /// Sets documents, and the tokens of the longest one.

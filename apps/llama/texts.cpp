@@ -50,4 +50,19 @@ std::vector<std::int32_t> read_ids(const std::string& path, std::int32_t vocabul
   return ids;
 }
 
+std::vector<std::int32_t> tokens_of_message(const Model& model, const std::string& text, const std::string& end,
+                                            const std::vector<std::int32_t>& ids, const std::string& path) {
+  if (!text.empty()) {
+    if (!model.has_tokenizer())
+      throw Error("{}: {} has no tokenizer; give lists of token ids as contents", path, model.path());
+    return model.tokenize_piece(text + end);
+  }
+  for (const std::int32_t id : ids) {
+    if (id >= model.vocabulary_size())
+      throw Error("{}: {} is not a token id of this model; ids are whole numbers from 0 to {}", path, id,
+                  model.vocabulary_size() - 1);
+  }
+  return ids;
+}
+
 }  // namespace kvbench::llama

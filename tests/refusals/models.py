@@ -18,7 +18,9 @@ KVDUMP = (
     (f"{DUMP} --dtype f64", "--dtype f64: expected f32, f16 or bf16"),
     (f"{DUMP} --queries first:3", "expected last:N, all, every:N or decode:N"),
     (f"{DUMP} --queries decode:4 --prompt-tokens 9", "omit --prompt-tokens"),
-    (f"{DUMP_IDS} -o x.h5 --tokens-only", "--tokens-only writes the token ids of texts"),
+    (f"{DUMP_IDS} -o x.h5 --tokens-only", "--tokens-only writes the token ids of --text alone"),
+    *((f"kvdump none.gguf --transcripts t -o x.h5 {flag}", "leave out --ctx, --prompt-tokens and --queries decode:N")
+      for flag in ("--ctx 9", "--prompt-tokens 9", "--queries decode:2")),
     *((f"{TOKENS} {flag}", f"{flag.split()[0]} has no effect beside --tokens-only") for flag in (
         "--ctx 9", "--layers 0", "--queries all", "--prompt-tokens 9", "--seed 1", "--dtype f16", "--pre-rope",
         "--speculated", "--attention-output", "--compress", "--column-sums", "--sketch", "--check")),

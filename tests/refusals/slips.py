@@ -224,7 +224,6 @@ LISTS = (
     ("kveval none.gguf --text a.txt -m snapkv --task text passkey", "write --task text,passkey"),
     ("kveval none.gguf -m h2o --text a.txt a.ids", "write --text a.txt --text a.ids"),
     ("kveval none.gguf -m h2o --ids a.ids a.txt", "write --ids a.ids --ids a.txt"),
-    ("kvdump none.gguf --transcripts t -o x.h5", "Write kvbench-dump-hf --transcripts"),
     ("kvdump none.gguf --layers 2 8 -o x.h5", "write --layers 2,8"),
     ("kvdump none.gguf --text a.txt a.ids -o x.h5", "write --text a.txt --text a.ids"),
     ("kvbench-choose --model model.gguf --text a.txt -o out --methods h2o snapkv", "write --methods h2o,snapkv;"),

@@ -11,9 +11,7 @@
 namespace kvbench::eval {
 namespace {
 
-using OfDocuments = std::map<std::string, double>;
-
-bool is_at_floor(const OfDocuments& kl) {
+bool is_at_floor(const KlByDocument& kl) {
   return std::ranges::any_of(kl, [](const auto& one) { return one.second < kl_floor; });
 }
 
@@ -23,7 +21,7 @@ std::vector<std::vector<double>> complete(const KlByLength& kl, const std::vecto
   for (const auto& [document, first] : kl.at(lengths.front())) {
     std::vector<double> logarithms;
     for (const Index length : lengths) {
-      const OfDocuments& at = kl.at(length);
+      const KlByDocument& at = kl.at(length);
       const auto found = at.find(document);
       if (found != at.end() && std::isfinite(found->second)) logarithms.push_back(std::log(found->second));
     }
@@ -49,6 +47,12 @@ Growing verdict_of(const Estimate& factor) {
 std::string_view name_of(Growing growing) {
   constexpr std::string_view names[] = {"grows", "shrinks", "does not grow", "cannot tell"};
   return name_in(names, growing);
+}
+
+Estimate geometric_mean(const KlByDocument& kl) {
+  std::vector<double> logarithms;
+  for (const auto& [document, value] : kl) logarithms.push_back(std::log(value));
+  return exp_of_mean(logarithms);
 }
 
 Growth growth_of(const KlByLength& kl) {

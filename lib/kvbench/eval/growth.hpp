@@ -12,9 +12,12 @@
 
 namespace kvbench::eval {
 
-/// Mean KL of a document, in nats per token: by the tokens of the context, then by the document, whose scored tokens
-/// are the same at all lengths.
-using KlByLength = std::map<Index, std::map<std::string, double>>;
+/// Mean KL of a document, in nats per token, by document.
+using KlByDocument = std::map<std::string, double>;
+/// By the tokens of the context; the scored tokens of a document are the same at all lengths.
+using KlByLength = std::map<Index, KlByDocument>;
+/// The geometric mean, with Student's 95 % interval over documents; NaN for the interval of one.
+Estimate geometric_mean(const KlByDocument& kl);
 
 /// KL below which rounding may decide. An exact cache has less (apps/kveval/README.md): about 1e-11 with weights in
 /// fp32 (SmolLM2-135M, 512 to 2048 tokens).

@@ -36,48 +36,74 @@ Content content_of(const JsonValue& message, const std::string& place) {
 
 constexpr std::string_view roles[] = {"system", "developer", "user", "tool", "function", "assistant"};
 
-Transcript transcript_of(const JsonValue& line, const std::string& place) {
+std::pair<Content, bool> message_of(const JsonValue& message, const std::string& place) {
+  const JsonValue *const role = message.find("role"), *const span = message.find("span");
+  if (role == nullptr || role->kind != JsonValue::Kind::text)
+    throw Error("{}: it has no \"role\" that is a text", place);
+  if (std::ranges::find(roles, role->text) == std::end(roles))  // a misspelt answer would count as a question
+    throw Error("{}: its role is '{}'; choose among {}", place, printable(role->text), fmt::join(roles, ", "));
+  if (span != nullptr && span->kind != JsonValue::Kind::text) throw Error("{}: its \"span\" is no text", place);
+  Content content = content_of(message, place);
+  content.span = (span == nullptr ? role : span)->text;
+  return {std::move(content), role->text == "assistant"};
+}
+
+/// "talks.jsonl:3, message 1"
+std::string place_of(const Conversation& of, std::size_t message) {
+  return fmt::format("{}, message {}", of.place, message + 1);
+}
+
+Conversation conversation_of(const JsonValue& line, const std::string& place) {
   const JsonValue* const messages = line.kind == JsonValue::Kind::object ? line.find("messages") : &line;
   if (messages == nullptr || messages->kind != JsonValue::Kind::list)
     throw Error("{}: it has no list \"messages\", such as [{{\"role\": \"user\", \"content\": \"Hello\"}}, ...]",
                 place);
+  Conversation out{.place = place, .messages = {}};
+  for (const JsonValue& message : messages->items)
+    out.messages.push_back(message_of(message, place_of(out, out.messages.size())));
+  return out;
+}
+
+Transcript transcript_of(const Conversation& conversation) {
   Transcript out;
   std::vector<Content> asked;
-  for (std::size_t m = 0; m < messages->items.size(); ++m) {
-    const std::string here = fmt::format("{}, message {}", place, m + 1);
-    const JsonValue* const role = messages->items[m].find("role");
-    if (role == nullptr || role->kind != JsonValue::Kind::text)
-      throw Error("{}: it has no \"role\" that is a text", here);
-    if (std::ranges::find(roles, role->text) == std::end(roles))  // a misspelt answer would count as a question
-      throw Error("{}: its role is '{}'; choose among {}", here, printable(role->text), fmt::join(roles, ", "));
-    Content content = content_of(messages->items[m], here);
-    if (role->text != "assistant") {
-      asked.push_back(std::move(content));
+  for (std::size_t m = 0; m < conversation.messages.size(); ++m) {
+    const auto& [content, is_answer] = conversation.messages[m];
+    if (!is_answer) {
+      asked.push_back(content);
       continue;
     }
-    if (asked.empty()) throw Error("{}: an answer of the assistant without a question before it", here);
-    out.push_back({std::exchange(asked, {}), std::move(content)});
+    if (asked.empty())
+      throw Error("{}: an answer of the assistant without a question before it", place_of(conversation, m));
+    out.push_back({std::exchange(asked, {}), content});
   }
   if (!asked.empty())
-    throw Error("{}: the last message has no answer; let each conversation end with the assistant", place);
+    throw Error("{}: the last message has no answer; let each conversation end with the assistant", conversation.place);
   if (out.size() < 2)
-    throw Error("{}: a cache that is compressed again needs at least two turns, and it has {}", place, out.size());
+    throw Error("{}: a cache that is compressed again needs at least two turns, and it has {}", conversation.place,
+                out.size());
   return out;
 }
 
 }  // namespace
 
-std::vector<Transcript> read_transcripts(std::string_view text, const std::string& path) {
-  std::vector<Transcript> out;
+std::vector<Conversation> read_conversations(std::string_view text, const std::string& path) {
+  std::vector<Conversation> out;
   for (std::size_t begin = 0, number = 1; begin < text.size(); ++number) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line = text.substr(begin, end - begin);
     begin = end + 1;
     if (line.find_first_not_of(" \t\r") == line.npos) continue;
     const std::string place = fmt::format("{}:{}", path, number);
-    out.push_back(transcript_of(json_value_of(line, place, "give one conversation per line, as JSON"), place));
+    out.push_back(conversation_of(json_value_of(line, place, "give one conversation per line, as JSON"), place));
   }
   if (out.empty()) throw Error("{}: there is no conversation in it", path);
+  return out;
+}
+
+std::vector<Transcript> read_transcripts(std::string_view text, const std::string& path) {
+  std::vector<Transcript> out;
+  for (const Conversation& conversation : read_conversations(text, path)) out.push_back(transcript_of(conversation));
   return out;
 }
 

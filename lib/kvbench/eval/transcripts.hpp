@@ -7,16 +7,23 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <kvbench/eval/tasks.hpp>
 
 namespace kvbench::eval {
 
-/// The content of messages: a text, or the ids of its tokens (text empty).
+/// The content of a message: a text, or the ids of its tokens (text empty).
 struct Content {
   std::string text;
   std::vector<int> ids;
+  std::string span;  ///< what it is called: the field `span`, or else the role
+};
+/// The contents of one line of a file, and whether they are of the role `assistant`.
+struct Conversation {
+  std::string place;  ///< "talks.jsonl:3"
+  std::vector<std::pair<Content, bool>> messages;
 };
 struct Turn {
   std::vector<Content> asked;  ///< messages before the answer, at least one
@@ -25,9 +32,11 @@ struct Turn {
 using Transcript = std::vector<Turn>;
 
 /// One conversation per line, as JSON: {"messages": [{"role": "user", "content": "..."}, ...]}, or the list alone. A
-/// content is a text, or a list of token ids. Roles other than `assistant` are said to the model. Other fields and
-/// empty lines are passed over. Throws Error with file, line and message where a line is no such conversation, a
-/// message is empty, two answers follow each other, the last message is no answer, or there are fewer than two turns.
+/// content is a text, or a list of token ids. Other fields and empty lines are passed over. Throws Error with file,
+/// line and message where a line is no such conversation, or a message is empty.
+std::vector<Conversation> read_conversations(std::string_view text, const std::string& path);
+/// The same by turns: roles other than `assistant` are said to the model. Throws Error also where two answers follow
+/// each other, the last message is no answer, or there are fewer than two turns.
 std::vector<Transcript> read_transcripts(std::string_view text, const std::string& path);
 
 /// When a cache is compressed: at the end of the first turn, and then ...

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drives the real kvdump on the real model of scripts/fetch-model, or on its first LAYERS layers."""
 
+import json
 import math
 import os
 import pathlib
@@ -58,6 +59,36 @@ def test_queries_option(folder):
         assert rows == last[head * 5 * D : (head + 1) * 5 * D]
     trace = dump(folder, "prompt", "--prompt-tokens", 200, tokens=256)
     assert trace.info["prompts"][0]["positions"] == list(range(72, 256))
+
+
+def test_conversations(folder):
+    """The last answer follows the context, in which each message is a span; a line break stands behind each text."""
+    def message(role, content, **more):
+        return dict(role=role, content=content, **more)
+
+    question, answer = token_ids(40), token_ids(9, 1)
+    (folder / "talk.jsonl").write_text(json.dumps([message("user", "Hi there"), message("user", question, span="own"),
+                                                   message("assistant", answer)]))
+    (folder / "t").write_text("Hi there\n")
+    kvdump("--text", folder / "t", "--tokens-only", "-o", folder / "ids")
+    text = [*map(int, (folder / "ids").read_text().split())]
+    flags = ["--layers", "0", "-q"]
+    kvdump("--transcripts", folder / "talk.jsonl", *flags, "-o", folder / "t.h5")
+    trace, context = Trace(folder / "t.h5"), len(text) + 40
+    prompt = trace.info["prompts"][0]
+    assert (prompt["name"], prompt["prompt_tokens"]) == ("talk-0", context), prompt
+    assert prompt["tokens"] == [*text, *question, *answer], prompt
+    assert prompt["spans"] == [f"0 {len(text)} user", f"{len(text)} {context} own"], prompt
+    (folder / "ids").write_text(" ".join(map(str, prompt["tokens"])))
+    kvdump("--ids", folder / "ids", "--prompt-tokens", context, *flags, "-o", folder / "ids.h5")
+    same = Trace(folder / "ids.h5")
+    assert not same.info["prompts"][0]["spans"]
+    for array in "keys", "queries":
+        assert trace.array(array) == same.array(array), array
+    for last, says in ((message("user", [1]), "its last message must be an answer"),
+                       (message("assistant", [1], span="a, b"), "'a, b' of a span")):
+        (folder / "talk.jsonl").write_text(json.dumps([message("user", question), last]))
+        assert says in kvdump("--transcripts", folder / "talk.jsonl", *flags, "-o", folder / "x.h5", expect=2), says
 
 
 def test_speculated_queries(folder):

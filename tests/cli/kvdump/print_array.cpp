@@ -29,6 +29,8 @@ void print_description(const TraceInfo& info) {
     std::vector<const char*> speculated;
     std::vector<std::int64_t> windows;
     std::vector<double> thetas;
+    std::vector<std::string> spans;
+    for (const auto& [of, begin, end] : prompt.spans) spans.push_back(fmt::format("\"{} {} {}\"", begin, end, of));
     for (const auto& l : prompt.layers) {
       layers.push_back(l.layer);
       windows.push_back(l.window);
@@ -37,11 +39,11 @@ void print_description(const TraceInfo& info) {
     }
     fmt::print(
         R"({}{{"name":"{}","n":{},"prompt_tokens":{},"tokens":[{}],"layers":[{}],"windows":[{}],"thetas":[{}],)"
-        R"("positions":[{}],"scale":{},"theta":{},"window":{},"softcap":{},"column_sums_end":{},"speculated":[{}]}})",
+        R"("positions":[{}],"scale":{},"theta":{},"window":{},"softcap":{},"column_sums_end":{},"speculated":[{}],"spans":[{}]}})",
         separator, prompt.name, prompt.num_tokens, prompt.prompt_tokens, fmt::join(prompt.tokens, ","),
         fmt::join(layers, ","), fmt::join(windows, ","), fmt::join(thetas, ","), fmt::join(layer.query_positions, ","),
         layer.scale, layer.rope_theta, layer.window, layer.softcap, layer.column_sums_end.value_or(-1),
-        fmt::join(speculated, ","));
+        fmt::join(speculated, ","), fmt::join(spans, ","));
     separator = ",";
   }
   fmt::print("]}}\n");

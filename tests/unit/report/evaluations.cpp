@@ -129,6 +129,16 @@ TEST_CASE("evaluations that differ in settings or documents have sections of the
   CHECK(contains(markdown_of({csv_of_lines(other)}), "in layer 3 of 30 of the running model; the others keep"));
 }
 
+TEST_CASE("free answers are drawn where documents were continued") {
+  for (const double alike : {double{NAN}, 0.25}) {
+    EvalRecord row = made_record({});
+    row.of(damage("alike_64")).mean = alike;
+    const Document document =
+        make_report(std::vector{parse_csv(csv_of(eval_columns(), std::vector{row}), "e.csv")}, {});
+    CHECK(contains(html(document), "share of the first 64 tokens alike") == (alike == 0.25));
+  }
+}
+
 TEST_CASE("a page says a sentence once, and has no fold with nothing in it") {
   std::vector<CsvTable> tables;
   for (const char* text : {"a.txt", "b.txt"}) {

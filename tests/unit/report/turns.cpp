@@ -63,7 +63,15 @@ TEST_CASE("the table of turns by hand: last beside first, and beside a cache com
     rows.push_back(row);
     rows.back().document = "all", rows.back().document_sha256 = "", rows.back().turn = 0;
   }
-  const std::string page = markdown_of({parse_csv(csv_of(eval_columns(), rows), "e.csv")});
+  const Document document = make_report(std::vector{parse_csv(csv_of(eval_columns(), rows), "e.csv")}, {});
+  std::vector<std::string> figures;
+  for (const NamedDrawing& one : drawings_of(document))
+    if (one.name.starts_with("damage-over-the-turns/")) figures.push_back(one.name.substr(22));
+  CHECK(figures == std::vector<std::string>{"compressed-at-every-turn", "compressed-every-64-tokens",
+                                            "compressed-anew-at-every-turn"});
+  // 0.2 times 2 to -+ 4.3027 / sqrt(3)
+  CHECK(contains(html(document), "0.200 [0.0357, 1.12]"));
+  const std::string page = markdown(document);
   for (const char* line :
        {"| method | budget | compressed | KL, turn 2 | KL, turn 3 | KL, turn 4 | last/first | last/anew | verdict |",
         "| snapkv | 25% | turn | 0.1 | 0.2 | 0.4 | 4.00 [0.715, 22.4] | 2.00 [2.00, 2.00] | cannot tell |",
@@ -81,7 +89,7 @@ TEST_CASE("the last turn is that of all conversations, and pairs are of the same
   std::vector<EvalRecord> rows = conversations();
   add(rows, "snapkv", "compress turn", 5, {9, 9});
   CHECK(answers(rows) == answers(conversations()));
-  CHECK(turns(rows)[0].kl.at(5) == doctest::Approx(9));
+  CHECK(turns(rows)[0].kl.at(5).mean == doctest::Approx(9));
   for (EvalRecord& row : rows)
     if (row.turn == 4 && row.document == "t-2") row.document_sha256 = "other";
   CHECK(contains(answers(rows)[0], "2.83 ["));  // the square root of 2 * 4

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <fmt/format.h>
 
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/core/statistics.hpp>
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -70,12 +70,15 @@ struct PlottedDamage {
   eval::Damage figure;
   const char* y_title;
   Scale scale;
+  double full = 0;  ///< of the full cache, on a linear scale
 };
 constexpr PlottedDamage plotted_damage[] = {
     {"KL against bytes held", eval::damage("kl_mean"), "KL(full || compressed), nats", Scale::log},
     {"nll against bytes held", eval::damage("nll_diff"), "nll, difference to the full cache", Scale::linear},
     {"Exact match against bytes held", eval::damage("match_diff"), "exact match, difference to the full cache",
      Scale::linear},
+    {"Free answers against bytes held", eval::damage("alike_64"), "share of the first 64 tokens alike", Scale::linear,
+     1},
 };
 
 /// NaN for what no cache can be, which an axis could not show.
@@ -116,7 +119,7 @@ std::vector<Figure> damage_figures(const EvalSection& section) {
           .description = fmt::format("{}, task {}", kind.title, task),
           .lines = method_lines(section, section.find(task, "all", "all"), percent_held, point_of(kind.figure)),
           .apart = true};
-      if (kind.scale == Scale::linear) chart.levels = {0};
+      if (kind.scale == Scale::linear) chart.levels = {kind.full};
       if (chart.lines.empty()) continue;
       const auto [least, most] = std::ranges::minmax(x_values(chart.lines));
       chart.x = percent_axis(least, most, "bytes held / bytes of the full cache");
@@ -184,6 +187,61 @@ Figure predicted_figure(const EvalSection& section, const PredictedByName& predi
     figure.caption += fmt::format(" Below {} nats, predicted / measured is {} in the median of {} configurations.",
                                   replay::largest_predicted, three_digits(quantile(small, 0.5)), small.size());
   figure.alone = fmt::format("{} on {}, {} tokens. {}", section.model, section.text, section.context, figure.caption);
+  return figure;
+}
+
+namespace {
+
+/// With a tick at each of the values, or at every second or third of many.
+Axis axis_over(const std::set<Index>& values, Axis axis) {
+  constexpr double margin = 1.15, most = 12;
+  const auto lo = static_cast<double>(*values.begin()), hi = static_cast<double>(*values.rbegin());
+  const double space = std::max(1.0, (hi - lo) / 20);
+  const bool is_log = axis.scale == Scale::log;
+  axis.lo = is_log ? lo / margin : lo - space, axis.hi = is_log ? hi * margin : hi + space;
+  const auto step = static_cast<std::size_t>(std::ceil(static_cast<double>(values.size()) / most));
+  for (std::size_t i = 0; const Index value : values)
+    if (i++ % step == 0) axis.ticks.push_back({static_cast<double>(value), std::to_string(value)});
+  return axis;
+}
+
+ChartLine kl_line(const KlCurve& curve, int style) {
+  const EvalRow& row = *curve.row;
+  ChartLine line{.name = row.method,
+                 .detail = row.params + (row.params.empty() ? "" : ", ") + row.budget.text(),
+                 .role = row.method == "random" ? LineRole::reference : LineRole::shown,
+                 .style = style};
+  for (std::size_t i = 0; i < curve.at.size(); ++i) {
+    const auto& [kl, lo, hi] = curve.kl[i];
+    line.points.push_back({static_cast<double>(curve.at[i]), kl, lo, hi, interval_text(kl, lo, hi)});
+  }
+  return line;
+}
+
+}  // namespace
+
+Figure kl_figure(Figure figure, std::span<const KlCurve> curves, const Axis& x, const EvalSection& section) {
+  constexpr double margin = 1.15, reach = 3;  // of an interval that the axis shows: that of two documents spans decades
+  if (curves.empty()) return figure;
+  OrderedMap<std::string, LineChart> charts;
+  std::set<std::string> names;
+  bool alone = true;  // a method at one budget has its colour; at several, each line has one
+  for (const KlCurve& curve : curves) alone = names.insert(curve.drawing + '\n' + curve.row->name()).second && alone;
+  std::set<Index> values;
+  double lo = INFINITY, hi = 0;
+  for (const KlCurve& curve : curves) {
+    LineChart& chart = charts[curve.drawing];
+    chart.lines.push_back(
+        kl_line(curve, alone ? section.style_of(*curve.row) : static_cast<int>(std::ssize(chart.lines))));
+    values.insert(curve.at.begin(), curve.at.end());
+    for (const auto& [kl, least, most] : curve.kl)
+      lo = std::min(lo, std::fmax(least, kl / reach)), hi = std::max(hi, std::fmin(most, kl * reach));
+  }
+  for (auto& [title, chart] : charts.items()) {
+    chart.title = title, chart.description = "KL against " + x.title, chart.apart = true;
+    chart.x = axis_over(values, x), chart.y = log_axis({lo / margin, hi * margin}, "KL(full || compressed), nats");
+    figure.drawings.push_back(draw(chart));
+  }
   return figure;
 }
 

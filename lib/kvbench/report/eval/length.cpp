@@ -10,8 +10,8 @@
 
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/report/document/writers.hpp>
-#include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/eval/answer.hpp>
+#include <kvbench/report/eval/section.hpp>
 #include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -115,40 +115,14 @@ std::string meaning() {
 
 /// Lists of lengths are of the task text alone.
 Figure growth_figure(Growths growths, const EvalSection& section) {
-  constexpr double margin = 1.15, reach = 3;  // of an interval that the axis shows: that of two documents spans decades
-  LineChart chart{.description = "KL against the length of the context", .apart = true};
-  Distinct<std::string> names;
-  bool alone = true;  // a method at one budget has its colour; at several, each line has one
-  for (const ConfigurationGrowth& of : growths) alone = names.add(of.row->name()) && alone;
-  double lo = INFINITY, hi = 0;
-  for (const ConfigurationGrowth& of : growths) {
-    if (of.growth.kl.empty()) continue;
-    ChartLine& line = chart.lines.emplace_back(
-        ChartLine{.name = of.row->method,
-                  .detail = of.row->params + (of.row->params.empty() ? "" : ", ") + of.row->budget.text(),
-                  .role = of.row->method == "random" ? LineRole::reference : LineRole::shown,
-                  .style = alone ? section.style_of(*of.row) : static_cast<int>(&of - growths.data())});
-    for (std::size_t l = 0; l < of.growth.lengths.size(); ++l) {
-      const auto& [kl, least, most] = of.growth.kl[l];
-      line.points.push_back(
-          {static_cast<double>(of.growth.lengths[l]), kl, least, most, interval_text(kl, least, most)});
-      lo = std::min(lo, std::fmax(least, kl / reach)), hi = std::max(hi, std::fmin(most, kl * reach));
-    }
-  }
-  Figure figure{.title = "Damage and the length of the context",
-                .caption =
-                    "Geometric mean KL over the same documents at each length; bars: its 95 % interval over "
-                    "documents. The factor per doubling is paired by document, and more exact than the bars."};
-  if (chart.lines.empty()) return figure;
-  const std::vector<Index> lengths = all_lengths(growths);
-  chart.x = {.scale = Scale::log,
-             .lo = static_cast<double>(lengths.front()) / margin,
-             .hi = static_cast<double>(lengths.back()) * margin,
-             .title = "tokens of the context"};
-  for (const Index length : lengths) chart.x.ticks.push_back({static_cast<double>(length), std::to_string(length)});
-  chart.y = log_axis({lo / margin, hi * margin}, "KL(full || compressed), nats");
-  figure.drawings.push_back(draw(chart));
-  return figure;
+  std::vector<KlCurve> curves;
+  for (const ConfigurationGrowth& of : growths)
+    if (!of.growth.kl.empty()) curves.push_back({of.row, "", of.growth.lengths, of.growth.kl});
+  return kl_figure(
+      {.title = "Damage and the length of the context",
+       .caption = "Geometric mean KL over the same documents at each length; bars: its 95 % interval over "
+                  "documents. The factor per doubling is paired by document, and more exact than the bars."},
+      curves, {.scale = Scale::log, .title = "tokens of the context"}, section);
 }
 
 /// What sections have in common that differ in the length of the context alone.

@@ -11,6 +11,7 @@
 
 #include <kvbench/eval/prediction.hpp>
 #include <kvbench/report/document/document.hpp>
+#include <kvbench/report/drawing/charts.hpp>
 #include <kvbench/report/eval/answer.hpp>
 #include <kvbench/report/eval/sections.hpp>
 
@@ -66,6 +67,16 @@ using PredictedByName = std::map<std::pair<std::string, Budget>, double>;
 /// Predicted against measured KL, one drawing per task; without drawings where no configuration has both. `trace`: of
 /// the predictions.
 Figure predicted_figure(const EvalSection& section, const PredictedByName& predicted, const std::string& trace);
+
+/// KL of a configuration at lengths of the context, or at turns.
+struct KlCurve {
+  const EvalRow* row;              ///< names the configuration
+  std::string drawing;             ///< title of the drawing that has it
+  std::vector<Index> at;           ///< x, ascending, at least one
+  std::vector<eval::Estimate> kl;  ///< by x
+};
+/// `figure` with a drawing for each title, all with the same axes; x has the scale and the title of `x`.
+Figure kl_figure(Figure figure, std::span<const KlCurve> curves, const Axis& x, const EvalSection& section);
 
 /// The ratio of each method's KL to the best, one drawing per task and budget.
 Figure standing_figure(const TextsTogether& texts);

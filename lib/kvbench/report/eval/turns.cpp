@@ -8,6 +8,7 @@
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/report/document/writers.hpp>
 #include <kvbench/report/eval/answer.hpp>
+#include <kvbench/report/eval/section.hpp>
 #include <kvbench/report/text/sentences.hpp>
 #include <kvbench/report/text/text.hpp>
 
@@ -15,13 +16,12 @@ namespace kvbench::report {
 namespace {
 
 using Turns = std::span<const ConfigurationTurns>;
-using OfDocuments = std::map<std::string, double>;
 
 /// KL by turn and conversation, of the rows that compressed the most layers.
-std::map<Index, OfDocuments> kl_by_turn(std::span<const EvalRow* const> rows) {
+std::map<Index, eval::KlByDocument> kl_by_turn(std::span<const EvalRow* const> rows) {
   Index most = 0;
   for (const EvalRow* row : rows) most = std::max(most, row->common_layers());
-  std::map<Index, OfDocuments> out;
+  std::map<Index, eval::KlByDocument> out;
   for (const EvalRow* row : rows) {
     if (row->common_layers() == most) out[row->turn][row->document + " " + row->document_sha256] = kl_of(*row).mean;
   }
@@ -29,19 +29,15 @@ std::map<Index, OfDocuments> kl_by_turn(std::span<const EvalRow* const> rows) {
 }
 
 /// How `b` stands to `a`: two lengths that are a doubling apart, whose factor is their ratio.
-eval::Growth ratio_of(const OfDocuments& a, const OfDocuments& b) { return eval::growth_of({{1, a}, {2, b}}); }
-
-double geometric_mean(const OfDocuments& kl) {
-  double sum = 0;
-  for (const auto& [document, value] : kl) sum += std::log(value);
-  return std::exp(sum / static_cast<double>(kl.size()));
+eval::Growth ratio_of(const eval::KlByDocument& a, const eval::KlByDocument& b) {
+  return eval::growth_of({{1, a}, {2, b}});
 }
 
-ConfigurationTurns summary_of(const EvalRow& row, const std::map<Index, OfDocuments>& kl) {
+ConfigurationTurns summary_of(const EvalRow& row, const std::map<Index, eval::KlByDocument>& kl) {
   ConfigurationTurns out{.row = &row};
   std::size_t most = 0;
   for (const auto& [turn, documents] : kl) {
-    out.kl[turn] = geometric_mean(documents);
+    out.kl[turn] = eval::geometric_mean(documents);
     most = std::max(most, documents.size());
   }
   for (const auto& [turn, documents] : kl) {
@@ -96,6 +92,19 @@ std::vector<Index> shown_turns(Turns turns) {
   return out;
 }
 
+Figure turn_figure(Turns turns, const EvalSection& section) {
+  std::vector<KlCurve> curves;
+  for (const ConfigurationTurns& of : turns) {
+    if (of.row->method == "exact" && of.row->params.empty()) continue;  // it would take the axis down to rounding
+    KlCurve& curve = curves.emplace_back(KlCurve{of.row, when_text(*of.row), {}, {}});
+    for (const auto& [turn, kl] : of.kl) curve.at.push_back(turn), curve.kl.push_back(kl);
+  }
+  return kl_figure({.title = "Damage over the turns",
+                    .caption = "Geometric mean KL over the conversations that have a turn; bars: its 95 % interval. "
+                               "The ratios of the table are paired by conversation, and more exact than the bars."},
+                   curves, {.title = "turn"}, section);
+}
+
 std::string meaning_of_turns() {
   return fmt::format(
       "KL: geometric mean over conversations, of the answer of a turn. Last/first: KL of the last turn over that of "
@@ -125,7 +134,7 @@ std::vector<ConfigurationTurns> turns_of(std::span<const EvalRow* const> rows) {
     if (row->ok() && row->turn > 0 && !row->layer && !row->over_documents() && row->injection.mode == eval::Inject::all)
       configurations[{row->name() + '\n' + row->budget.text(), row->settings.protocol}].push_back(row);
   }
-  std::map<Key, std::map<Index, OfDocuments>> kl;
+  std::map<Key, std::map<Index, eval::KlByDocument>> kl;
   for (const auto& [key, of] : configurations.items()) kl[key] = kl_by_turn(of);
   std::vector<ConfigurationTurns> out;
   for (const auto& [key, of] : configurations.items()) {
@@ -150,7 +159,7 @@ DocTable turn_table(Turns turns) {
       {{"compressed"}, [](const ConfigurationTurns& of) { return of.row->settings.protocol.compressions->text(); }}};
   for (const Index turn : shown_turns(turns))
     columns.push_back({{fmt::format("KL, turn {}", turn), true}, [turn](const ConfigurationTurns& of) {
-                         return of.kl.contains(turn) ? short_number(of.kl.at(turn)) : "-";
+                         return of.kl.contains(turn) ? short_number(of.kl.at(turn).mean) : "-";
                        }});
   columns.push_back({{"last/first", true}, [](const ConfigurationTurns& of) { return ratio_text(of.change); }});
   if (std::ranges::any_of(turns, [](const auto& of) { return !std::isnan(of.again.factor.mean); }))
@@ -183,9 +192,11 @@ std::vector<Section> turn_sections(std::span<const EvalSection> evaluations) {
     const std::string scope = fmt::format("Turns of {} on {}, question {}", first.model, first.text, first.question);
     AnswerBlock answer{scope, turn_answers(turns)};
     Section& one = out.emplace_back(Section{.title = scope, .answers = {answer}});
+    append_filled(one.blocks, turn_figure(turns, first));
     append_filled(one.blocks, turn_table(turns));
     one.blocks.emplace_back(Paragraph{meaning_of_turns()});
     append_filled(one.blocks, std::move(answer));
+    name_source(one.blocks, scope + ". Bars: 95 % intervals over conversations.");
   }
   return out;
 }

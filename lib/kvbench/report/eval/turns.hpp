@@ -15,10 +15,10 @@ namespace kvbench::report {
 
 /// A configuration under one rule of when the cache is compressed.
 struct ConfigurationTurns {
-  const EvalRow* row = nullptr;  ///< one of its rows, which names it
-  std::map<Index, double> kl;    ///< by turn: geometric mean over the conversations that have it
-  Index first = 0, last = 0;     ///< turns that all conversations have
-  eval::Growth change;           ///< its factor: KL of the last turn over that of the first
+  const EvalRow* row = nullptr;        ///< one of its rows, which names it
+  std::map<Index, eval::Estimate> kl;  ///< by turn: geometric mean over the conversations that have it
+  Index first = 0, last = 0;           ///< turns that all conversations have
+  eval::Growth change;                 ///< its factor: KL of the last turn over that of the first
   eval::Growth again;  ///< KL of the last turn over that of a cache compressed anew there; no factor without such rows
 };
 
