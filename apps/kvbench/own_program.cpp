@@ -118,7 +118,7 @@ Command own_command(CLI::App* flags, OwnProgram own) {
 }
 
 int measure_claim(const CLI::App& flags, const std::string& file, Words words) {
-  words.insert(words.begin(), {file, "--run"});
+  words.insert(words.begin(), {file, "--run", flags.get_name()});
   return start(flags, {.program = "kvbench-claim", .remedy = package_remedy}, words);
 }
 

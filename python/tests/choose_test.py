@@ -243,6 +243,16 @@ class Answers(ChooseTest):
             setting = engines.Setting("q", engine, 0.5, whole=whole)
             self.assertEqual(answer.flags(setting), expected)
 
+    def test_engines_that_read_a_prompt_in_blocks(self):
+        def said(*names):
+            found = types.SimpleNamespace(rows={}, settings=[
+                engines.Setting("q", name, 0.5, [0.1] * 3) for name in names])
+            return answer.engines(found)
+        mlx, vllm = "mlx-lm --kv-bits 4", "vLLM --kv-cache-dtype "
+        self.assertIn("In mlx-lm and vLLM's TurboQuant a block of a prompt is", said(mlx, vllm + "turboquant_3bit_nc"))
+        self.assertIn("In mlx-lm a block of a prompt is read in 16 bits", said("llama.cpp q8_0", mlx))
+        self.assertNotIn("block", said("llama.cpp q8_0", vllm + "fp8"))
+
     def test_layers_to_leave(self):
         for errors, expected in (({0: 0.9, 1: 0.1}, [0]), ({0: 0.1, 1: 0.2}, [1]), ({}, []), ({4: 9}, []),
                                  ({n: 0.4 if n < 3 else 0.1 for n in range(24)}, [0, 1, 2]),

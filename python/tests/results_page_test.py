@@ -176,9 +176,10 @@ class Page(bundles_test.BundlesTest):
         for words in (["res", "-o", "a.html"], ["b.kvb.zip"], ["a.csv", "--registered", "c.toml"]):
             self.assertEqual(said("report", *words).stdout.split(), ["kvbench-report", *words])
         for words in (["m.gguf", "--registered", "c.toml", "-q"], ["--registered=c.toml", "m.gguf", "-q"]):
-            self.assertEqual(said("eval", *words).stdout.split(), ["kvbench-claim", "c.toml", "--run", "m.gguf", "-q"])
+            self.assertEqual(said("eval", *words).stdout.split(), [
+                "kvbench-claim", "c.toml", "--run", "eval", "m.gguf", "-q"])
         self.assertEqual(said("sweep", "-o", "a.csv", "--registered", "c.toml").stdout.split(), [
-            "kvbench-claim", "c.toml", "--run", "-o", "a.csv"])
+            "kvbench-claim", "c.toml", "--run", "sweep", "-o", "a.csv"])
         self.assertIn("--registered: the value is empty", said("eval", "m.gguf", "--registered").stderr)
         self.assertIn("kvbench-report, which is neither beside", said("report", "res", path="/none").stderr)
 
@@ -193,7 +194,7 @@ class Page(bundles_test.BundlesTest):
         self.program("kveval", f'echo "$@" >{self.path("words")}; [ -z "$FAIL" ] || exit 1')
 
         def measure(*words, code=0, out=table):
-            words = (self.claim, "--programs", self.folder, "--run", *words, "-o", out)
+            words = (self.claim, "--programs", self.folder, "--run", "eval", *words, "-o", out)
             return self.call(command.claim_main, code, *words)
         self.assertIn("knows no repository", measure("m.gguf", "--text", "x/a.txt", "-q"))
         self.assertEqual(pathlib.Path(self.path("words")).read_text().split(), [
@@ -214,14 +215,16 @@ class Page(bundles_test.BundlesTest):
         self.program("kvbench", f'echo "$@" >{self.path("words")}; exit 5')
         text = (pathlib.Path(__file__).resolve().parents[2] / "configs/vs-snapkv.toml").read_text()
 
-        def measure(*words, code=2, text=text):
+        def measure(*words, code=2, text=text, by="sweep"):
             return self.call(command.claim_main, code, self.write(text, "s.toml"), "--programs", self.folder, "--run",
-                             *words)
+                             by, *words)
         self.assertRegex(measure("-o", "a.csv", code=5), "s.toml: git .*knows no repository")
         self.assertEqual(pathlib.Path(self.path("words")).read_text().split(), [
             "sweep", self.path("s.toml"), "-o", "a.csv"])
         os.remove(self.path("words"))
         for words in (["--trace", "b.h5"], ["--trace=b.h5"], ["--kv-dtype=f16"]):
             self.assertIn("is no choice: ", measure(*words))
+        self.assertIn("kvbench sweep --registered", measure("m.gguf", "-o", "a.csv", by="eval"))
+        self.assertIn("kvbench eval --registered", measure(text=pathlib.Path(self.claim).read_text()))
         self.assertIn("registers no claim", measure(text=text.replace("[[published]]", "[[other]]")))
         self.assertFalse(os.path.exists(self.path("words")))

@@ -51,6 +51,14 @@ std::vector<Row> all_rows() {
   add("compactor", {{"chunk", "7"}, {"sketch", "3"}, {"sinks", "2"}, {"recent", "1"}});
   add("compactor", {{"chunk", "50"}, {"sketch", "0"}, {"blend", "2"}});
   add("compactor", {{"form", "vllm"}, {"chunk", "9"}, {"sinks", "2"}, {"recent", "3"}});
+  add("compactor", {{"blend", "0"}, {"sinks", "2"}, {"recent", "4"}});
+  add("compactor", {{"form", "vllm"}});
+  add("exact", {{"numbers", "f16"}});
+  add("subgen", {{"delta", "1"}});
+  add("subgen-kcenter", {{"values", "true"}});
+  add("vattention", {{"samples", "beyond"}});
+  add("clusterkv", {{"fill", "pad"}});
+  add("infinigen", {{"fetch", "dynamic"}});
   add("r-kv", {{"window", "3"}, {"kernel", "3"}, {"buffer", "4"}, {"lambda", "0.5"}});
   add("expected-attention", {{"sinks", "0"}, {"future", "7"}, {"epsilon", "0.01"}});
   add("quest", {{"page", "5"}, {"min_pages", "1"}, {"last_page", "true"}});
@@ -68,6 +76,7 @@ std::vector<Row> all_rows() {
   add("twilight", {{"p", "0.5"}, {"page", "3"}, {"min_pages", "1"}, {"per", "kv_head"}});
   add("kh-compress", {{"weight", "one"}, {"delta", "1"}});
   add("subgen", {{"t", "1"}, {"s", "3"}});
+  add("subgen", {{"t", "3"}});
   add("subgen-kcenter", {{"recent", "0.2"}});
   add("chelsea", {{"chunk", "8"}, {"order", "concat"}, {"ratio", "0.3"}, {"decay", "0.1"}, {"slack", "3"}});
   add("chelsea", {{"outliers", "auto"}, {"sinks", "1"}, {"recent", "4"}});

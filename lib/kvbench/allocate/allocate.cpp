@@ -219,10 +219,12 @@ void check_fits(const Damages& damages, const Choices& choices, const Budget& bu
         "`menu`: no plan of its configurations is possible{}: some {} can have none of them; add one that it can have, "
         "such as exact",
         as_predicted, damages.place());
+  const std::int64_t full = damages.budget_of(1);
+  const std::int64_t thousandths = (*least * 100'000 + full - 1) / full;  // of a percent, rounded up: they fit
   throw NothingFits(
-      "`menu`: no plan of its configurations fits in {}{}; the smallest holds {:.4g} %; choose a larger budget, or add "
+      "`menu`: no plan of its configurations fits in {}{}; the smallest holds {:g} %; choose a larger budget, or add "
       "a method that keeps fewer tokens or bits",
-      budget.text(), as_predicted, 100 * static_cast<double>(*least) / static_cast<double>(damages.budget_of(1)));
+      budget.text(), as_predicted, static_cast<double>(thousandths) / 1000);
 }
 
 /// Absent if all layers can have no entry within the budget.

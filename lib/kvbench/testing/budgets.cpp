@@ -142,13 +142,25 @@ std::string entries_hold_the_budget(Trial& trial) {
       require_protected(fixed[h], budget, planned);
     }
     // A plan may give this layer more than the mean.
-    if (!planned) require_budget(trial.row(), footprints, results, heads, budget);
+    if (!planned && lifted(trial.row(), "budget").empty())
+      require_budget(trial.row(), footprints, results, heads, budget);
     const auto decoded = trial.decode(instance, heads);
     for (std::size_t h = 0; h < heads.size(); ++h)
       require_footprint(instance.session->footprint()[h], decoded[h].back().entries, heads[h]);
   }
-  require(ran, "it has no result at any budget from 13 to 60 of a context of 48 tokens: {}", refusal);
-  return {};
+  if (ran) return {};
+  const std::string sentence =
+      fmt::format("it has no result at any budget from 13 to 60 of a context of 48 tokens: {}", refusal);
+  // Settings may ask for a longer context, and a method of the registry for a file.
+  bool asks = !trial.row().params.text().empty();
+  try {
+    trial.open(heads, shape_tokens);
+  } catch (const methods::Unavailable&) {
+    asks = true;
+  } catch (const methods::Infeasible&) {
+  }
+  if (asks && !trial.limited()) throw methods::Unavailable(sentence);
+  throw Broken(sentence);
 }
 
 std::string plans_hold_the_budget(Trial& trial) {

@@ -37,8 +37,8 @@ std::string describe(const Finding& finding);
 
 /// Throws Interrupted where a method does.
 Finding run_test(const PropertyTest& test, const Row& row, Backend& backend);
-/// All property tests. Where the first, that the method runs at all, is broken, the others are left out: they would say
-/// the same.
+/// All property tests. Where the first, that the method runs at all, is broken or refused, the others are left out: they
+/// would say the same.
 std::vector<Finding> test_contract(const Row& row, Backend& backend);
 
 }  // namespace kvbench::testing

@@ -103,6 +103,8 @@ class Trial {
   const char* phase_ = "";
 };
 
+/// Why the settings of a row lift a demand; empty where they do not.
+std::string lifted(const Row& row, std::string_view demand);
 /// Largest difference; infinity where either is not finite.
 double max_difference(const std::vector<float>& a, const std::vector<float>& b);
 bool all_finite(const std::vector<float>& values);

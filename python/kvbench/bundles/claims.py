@@ -46,6 +46,7 @@ class Claim:
 def read(path: str) -> Claim:
     text = read_text(path)
     found = as_toml(path, text)
+    require("run" not in found, path, "is a sweep file, whose claims kvbench sweep --registered measures.")
     _check(path, found, {"question": str, "refuted_by": str, "rows": dict, "test": dict})
     rows, test = found["rows"], found["test"]
     if isinstance(test.get("worse"), str):
@@ -154,12 +155,11 @@ def measured(claim: Claim, words: list[str], program: Callable[[str], str]) -> i
     return code
 
 
-def swept(path: str, words: list[str], program: Callable[[str], str]) -> int | None:
+def swept(path: str, words: list[str], program: Callable[[str], str]) -> int:
     """Runs a sweep file that registers claims, and returns the exit code of kvbench sweep, which says the verdicts.
-    None: the file is no sweep. Raises Error for flags that would measure something else."""
+    Raises Error for flags that would measure something else."""
     found = as_toml(path, read_text(path))
-    if "run" not in found:
-        return None
+    require("test" not in found, path, "registers rows that kvbench eval --registered measures.")
     require("published" in found, path, "registers no claim: it has no [[published]] (docs/sweeps.md).")
     for flag in (word.partition("=")[0] for word in words):
         require(flag not in ("--trace", "--kv-dtype"), flag, f"is no choice: {path} registers what is measured; leave "

@@ -189,12 +189,13 @@ def claim_parser(run: bool = False) -> Parser:
 
 def claim(arguments: list[str] | None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
-    if "--run" in words:  # what is behind it are words of kveval or kvbench sweep
+    if "--run" in words:  # behind it: eval or sweep, and its words
         at = words.index("--run")
         given = claim_parser(run=True).parse_args(words[:at])
-        programs, behind = _programs(given.programs), words[at + 1:]
-        code = claims.swept(given.claim, behind, programs)
-        return claims.measured(claims.read(given.claim), behind, programs) if code is None else code
+        programs, behind = _programs(given.programs), words[at + 2:]
+        if words[at + 1:at + 2] == ["sweep"]:
+            return claims.swept(given.claim, behind, programs)
+        return claims.measured(claims.read(given.claim), behind, programs)
     given = claim_parser().parse_args(arguments)
     asked = claims.read(given.claim)
     rows = claims.rows_for(asked, given.tables)

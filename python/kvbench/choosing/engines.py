@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What kvbench-choose says of the formats that engines have today: measured in the model, or nothing. The context
-passes through the cache, as engines read it. Where a format does much damage it also tries to leave the layers in 16
+passes through the cache, as in most engines. Where a format does much damage it also tries to leave the layers in 16
 bits that the format hurts most."""
 
 import dataclasses

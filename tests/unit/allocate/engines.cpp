@@ -153,6 +153,11 @@ TEST_CASE("menus are what engines compute as kvbench does") {
   CHECK(has(names("kvpress", 128), "snapkv@kvpress[]"));
   CHECK_FALSE(has(names("kvpress", 128), "keydiff[block=128]"));  // a wrapper scores no tokens
   CHECK_FALSE(has(names("kvpress", 128), "adakv@kvpress(snapkv@kvpress)[]"));
+  const auto mlx = [](const char* group) {
+    return std::vector{entry("int4", "100%mem", {{"group", group}, {"form", "mlx"}}).method};
+  };
+  CHECK_NOTHROW(check_menu(engine("mlx-lm"), mlx("32"), 64));
+  CHECK_THROWS(check_menu(engine("mlx-lm"), mlx("128"), 64));
   const replay::MethodChoice h2o = entry("h2o").method;
   CHECK_NOTHROW(check_menu(engine("vLLM"), std::vector{entry("fp8").method}, 64));
   CHECK(testing::message_of<Error>([&] {

@@ -97,6 +97,9 @@ TEST_CASE("duo and duo@kvpress hold the contract of methods") {
   const TextFile table("0.2\t0.9\t0.1\n0.3\t0.8\t0.7\n0.4\t0\t0.5\n1\t1\t1\n");
   const std::vector<Assignment> window = {{"sinks", "2"}, {"recent", "4"}};
   const MethodInfo &duo = find_method("duo"), &kvpress = find_method("duo@kvpress"), &stored = find_method("duo+int8");
+  const std::vector<Finding> without_table = test_contract({&duo, duo.bind({})}, ref());
+  CHECK(without_table.size() == 1);
+  CHECK(without_table[0].compliance == Compliance::refused);
   const auto of_stored = std::vector<Assignment>{{"sinks", "2"}, {"recent", "4"}, {"table", table.path()}};
   for (const Row& row : {Row{&duo, duo.bind(settings_of(table, window))}, Row{&kvpress, kvpress.bind(window)},
                          Row{&stored, stored.bind(of_stored)}}) {

@@ -96,7 +96,7 @@ TEST_CASE("what a column prints it parses: a row reads back as the same row") {
                         &row.diff_best_interval.hi, &row.compress_s, &row.attend_s, &row.exact_s})
     *value = next += 1.1;
   for (const Metric m : all_metrics()) {
-    const double s = info_of(m).limits.hi == 1 ? 1e-3 : 1;  // shares
+    const double s = std::isfinite(info_of(m).limits.hi) ? 1e-3 : 1;
     next += 1.1;
     row.metrics[m] = {s * next, s * (next + 1), s * (next + 2), s * (next + 3), s * (next + 4), s * (next + 5),
                       s,        s * 2};

@@ -222,7 +222,11 @@ MethodInfo compactor_method() {
                           .head_permutation = Property::no("the sketch is drawn for the head"),
                           .nested_budgets = Property::no("the weight of leverage depends on the budget")},
            .variants = {{{"form", "vllm"}}},
-           .draws = [](const Params& params) { return params.as<CompactorParams>().sketch > 0; }}),
+           .draws =
+               [](const Params& params) {
+                 const auto& own = params.as<CompactorParams>();
+                 return own.sketch > 0 && own.blend != 0;
+               }}),
       prepare_compactor);
 }
 

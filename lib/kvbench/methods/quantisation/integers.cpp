@@ -200,6 +200,15 @@ Index group_rule<IntParams>(const Params& params) {
   return own.value_bits == 0 || own.value_bits == own.bits ? own.group : 0;
 }
 
+/// mlx refuses heads that its groups do not fill.
+template <class P>
+ChannelBlock mlx_block([[maybe_unused]] const Params& params) {
+  if constexpr (!std::is_same_v<P, IntegerParams>) {
+    if (const auto& own = params.as<P>(); own.form == Form::mlx) return {own.group, "a group of mlx"};
+  }
+  return {};
+}
+
 constexpr const char* paper = "baseline";
 
 template <Index bits, class P = IntegerParams>
@@ -208,6 +217,7 @@ MethodInfo fixed_method(const char* notes) {
                        .paper = paper,
                        .summary = fmt::format("all tokens in integers of {} bits, by groups of channels", bits),
                        .notes = notes,
+                       .block = mlx_block<P>,
                        .one_rule = group_rule<P>},
                       fixed_level<bits, P>, fixed_codecs<bits, P>, Encodes::each);
 }

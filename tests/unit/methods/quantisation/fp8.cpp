@@ -127,6 +127,8 @@ TEST_CASE("int4 and int8 in mlx's form have its codes, steps and ends") {
                                      119, 57,  8,   209, 148, 99,  37,  238, 189, 127, 66,  16,  218, 156, 107, 45});
   CHECK_THROWS_WITH(find_method("int4").bind(Settings{{"form", "mlx"}, {"group", "0"}}),
                     doctest::Contains("give group=64"));
+  const MethodInfo& int4 = find_method("int4");  // mlx refuses heads of which a group is no part
+  CHECK(int4.block(int4.bind(Settings{{"group", "128"}, {"form", "mlx"}})).channels == 128);
 }
 
 // The numbers are those of a transcription of vLLM's int4_per_token_head.py in PyTorch, in fp32.
