@@ -280,13 +280,14 @@ class Calls(ContextsTest):
         """Each row of a mask is looked at: of 5000 queries one does not see one token."""
         n, rows = 5000, []
 
-        def seen(first, last, keys):
-            rows.extend(range(first, last))
-            mask = torch.ones(n, n, dtype=torch.bool).tril()
-            mask[1234, 17] = False
-            return mask[first:last, :keys]
-        call = types.SimpleNamespace(query=torch.empty(1, n, 1), key=torch.empty(1, n, 1),
-                                     mask=types.SimpleNamespace(rows=seen), module=types.SimpleNamespace(layer_idx=3))
+        class Seen(_attention.LazyMask):
+            def rows(self, first, last, keys):
+                rows.extend(range(first, last))
+                mask = torch.ones(n, n, dtype=torch.bool).tril()
+                mask[1234, 17] = False
+                return mask[first:last, :keys]
+        call = types.SimpleNamespace(query=torch.empty(1, n, 1), key=torch.empty(1, n, 1), mask=Seen({}),
+                                     module=types.SimpleNamespace(layer_idx=3))
         with self.refuses("layer 3", "hides tokens"):
             check_mask(call)
         self.assertEqual(rows, list(range(len(rows))))

@@ -3,6 +3,7 @@
 import contextlib
 import sys
 import warnings
+from unittest import mock
 
 import environment
 
@@ -12,7 +13,7 @@ import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from dumps import DumpTest  # noqa: E402
-from kvbench.models.attention import Interface  # noqa: E402
+from kvbench.models.attention import Call, Interface  # noqa: E402
 from kvbench.models.compressed import examination  # noqa: E402
 from kvbench.models.continued import cache_name  # noqa: E402
 from kvbench.models.rotation import UNKNOWN  # noqa: E402
@@ -69,6 +70,19 @@ class Outputs(CompressedTest):
             for context in (1, CONTEXT, N - 1):
                 with self.subTest(name, context=context):
                     torch.testing.assert_close(self.logits(model, context=context), expected, rtol=1e-4, atol=1e-4)
+
+    def test_two_products_where_the_code_of_the_model_does_nothing_else(self):
+        model, code = self.models["llama"], sys.modules[type(self.models["llama"].model).__module__]
+        eager, run_plain, outputs = code.eager_attention_forward, Call._run_plain, {}
+        for name, share in (("plain", 1), ("keys are scaled", 0.99)):
+            with mock.patch.object(code, "eager_attention_forward", lambda module, query, key, *rest, **options:
+                                   eager(module, query, share * key, *rest, **options)):
+                with mock.patch.object(Call, "_run_plain", autospec=True, side_effect=run_plain) as ran:
+                    outputs[name] = self.logits(model, "h2o", 16)
+                self.assertEqual(max(len(call.args[0].query[0]) for call in ran.call_args_list) > 1, share == 1)
+                with mock.patch.object(Call, "_is_plain", lambda call: False):
+                    torch.testing.assert_close(self.logits(model, "h2o", 16), outputs[name], rtol=1e-5, atol=1e-5)
+        self.assertGreater((outputs["plain"] - outputs["keys are scaled"]).abs().max(), 1e-3)
 
     def test_entries_of_the_whole_context_are_exact(self):
         model = self.models["llama"]

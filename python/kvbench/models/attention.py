@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The attention that transformers calls while kvbench runs a model, to record it (kvbench-dump-hf) or to replace it
-(kvbench.compressed): the model's own eager code in float32 on one block of queries at a time, with a mask whose rows
-are computed when they are needed. No array grows with the square of the tokens."""
+(kvbench.compressed): float32 on one block of queries at a time, by the model's own eager code with a mask whose rows
+are computed when they are needed, or by two products where that code does nothing else. No array grows with the square
+of the tokens."""
 
 import contextlib
 import functools
 import sys
 import threading
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -19,6 +20,8 @@ from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
 NAME = "kvbench"
 MOST_WEIGHTS = 2**24  # attention weights per block: 64 MiB in float32, of which the eager code holds several copies
+MOST_PLAIN = 2**20  # the same without that code: 4 MiB, which caches of processors hold
+FEW_QUERIES = 8  # of a call for which the eager code is not compared
 
 
 class MaskInUse(AttributeError, Error):
@@ -36,6 +39,7 @@ class LazyMask:
         if torch.is_tensor(padding) and bool(padding.all()):  # hides nothing, but sdpa_mask() hides all beyond its end
             self._arguments["attention_mask"] = None
         self._skipped = skipped  # rows of the call that this mask lacks at its beginning
+        self._causal = {}  # what is_causal() has answered, as layers share a mask
 
     def __getattr__(self, name):
         raise MaskInUse(f"this model cannot be run by kvbench: it computes with its attention mask ({name}) instead of "
@@ -61,6 +65,21 @@ class LazyMask:
         given, first, last = self._arguments, first + self._skipped, last + self._skipped
         return sdpa_mask(**{**given, "q_length": last - first, "q_offset": given.get("q_offset", 0) + first,
                             "kv_length": keys})[0, 0]
+
+    def is_causal(self, t, n, window=0):
+        """Whether each of the first t queries, the last of n tokens, sees all tokens up to its own, or the last
+        `window` (0: all) of them."""
+        if (t, n, window) not in self._causal:
+            step = max(1, 2**24 // n)
+            self._causal[t, n, window] = all(self._are_causal(first, min(t, first + step), n - t, n, window or n)
+                                             for first in range(0, t, step))
+        return self._causal[t, n, window]
+
+    def _are_causal(self, first, last, before, n, window):
+        seen = self.rows(first, last, n)
+        own = torch.arange(before + first, before + last, device=seen.device)[:, None]
+        token = torch.arange(n, device=seen.device)
+        return torch.equal(seen, (token <= own) & (token > own - window))
 
 
 @dataclass
@@ -90,16 +109,17 @@ class Call:
     def softcap(self):
         return float(self.options.get("softcap") or 0)
 
-    def blocks(self):
+    def blocks(self, most=MOST_WEIGHTS):
         """Blocks of queries, as pairs (first, last)."""
         heads, t, _ = self.query.shape
-        rows = max(1, MOST_WEIGHTS // (heads * self.key.shape[1]))
+        rows = max(1, most // (heads * self.key.shape[1]))
         return [(first, min(t, first + rows)) for first in range(0, t, rows)]
 
     def run(self, each=None):
         """Attention output [t, q_heads, dv] in the element type of the model. each(first, output [q_heads, rows, dv],
         weights [q_heads, rows, keys]) is called for each block, in float32."""
-        eager = sys.modules[type(self.module).__module__].eager_attention_forward
+        if self._is_plain():
+            return self._run_plain(each)
         q, k, v = (x[None].float() for x in (self.query, self.key, self.value))
         before = k.shape[2] - q.shape[2]
         whole = torch.empty(q.shape[2], q.shape[1], v.shape[3], dtype=self.query.dtype, device=q.device)
@@ -108,11 +128,46 @@ class Call:
             keys = before + last
             hidden = ~self.mask.rows(first, last, keys)
             bias = torch.zeros(hidden.shape, device=q.device).masked_fill_(hidden, torch.finfo(torch.float32).min)
-            output, weights = eager(self.module, q[:, :, first:last], k[:, :, :keys], v[:, :, :keys], bias[None, None],
-                                    scaling=self.scale, **self.options)
+            output, weights = self._eager(q[:, :, first:last], k[:, :, :keys], v[:, :, :keys], bias)
             whole[first:last] = output[0]
             if each is not None:
                 each(first, output[0].transpose(0, 1), weights[0])
+        return whole
+
+    def _eager(self, q, k, v, bias):
+        return sys.modules[type(self.module).__module__].eager_attention_forward(
+            self.module, q, k, v, bias[None, None], scaling=self.scale, **self.options)
+
+    def _is_plain(self):
+        """Whether the attention is softmax(scale q k^T) v under a causal mask, on a processor: so say the options, the
+        mask, and what the model's code answers to the last query."""
+        (_, t, _), n = self.query.shape, self.key.shape[1]
+        if t <= FEW_QUERIES or torch.is_grad_enabled() or self.query.device.type != "cpu" or self.softcap \
+                or self.sinks is not None or not self.mask.is_causal(t, n):
+            return False
+        last = replace(self, query=self.query[:, -1:])
+        q, k, v = (x[None].float() for x in (last.query, self.key, self.value))
+        output, weights = self._eager(q, k, v, torch.zeros(1, n))
+        found = []
+        last._run_plain(lambda _, *block: found.extend(block))
+        return weights is not None and torch.allclose(found[1], weights[0], 1e-3, 1e-6) and \
+            bool((found[0].transpose(0, 1) - output[0]).norm() <= 1e-4 * output.norm())
+
+    def _run_plain(self, each=None):
+        """As run(), without the code of the model."""
+        (heads, t, d), kv_heads, before = self.query.shape, len(self.key), self.key.shape[1] - self.query.shape[1]
+        q, k, v = self.query.float() * self.scale, self.key.float(), self.value.float()
+        whole = torch.empty(t, heads, v.shape[2], dtype=self.query.dtype)
+        for first, last in self.blocks(MOST_PLAIN):
+            self.pulse()
+            rows, keys = last - first, before + last
+            logits = (q[:, first:last].reshape(kv_heads, -1, d) @ k[:, :keys].mT).view(heads, rows, keys)
+            logits[:, :, before + first:].masked_fill_(torch.ones(rows, rows, dtype=torch.bool).triu(1), -torch.inf)
+            weights = logits.softmax(-1)
+            output = (weights.view(kv_heads, -1, keys) @ v[:, :keys]).view(heads, rows, -1)
+            whole[first:last] = output.transpose(0, 1)
+            if each is not None:
+                each(first, output, weights)
         return whole
 
 

@@ -276,18 +276,10 @@ class Compression:
 def check_mask(call, window=0):
     """Raises Error unless each query of the call sees all tokens up to its own, or the last `window` (0: all) of
     them."""
-    t, n = call.query.shape[1], call.key.shape[1]
-    block = max(1, 2**24 // n)
-    for first in range(0, t, block):
-        last = min(t, first + block)
-        seen = call.mask.rows(first, last, n)
-        own, token = torch.arange(n - t + first, n - t + last, device=seen.device)[:, None], \
-            torch.arange(n, device=seen.device)
-        expected = (token <= own) & (token > own - (window or n))
-        if not torch.equal(seen, expected):
-            raise Error(f"layer {call.module.layer_idx}: its mask hides tokens from later ones, or shows later ones "
-                        "(padding, several sequences in one, or a mask of your own), and its cache has no such "
-                        "window; give one sequence without padding at a time.")
+    if not call.mask.is_causal(call.query.shape[1], call.key.shape[1], window):
+        raise Error(f"layer {call.module.layer_idx}: its mask hides tokens from later ones, or shows later ones "
+                    "(padding, several sequences in one, or a mask of your own), and its cache has no such "
+                    "window; give one sequence without padding at a time.")
 
 
 @contextlib.contextmanager

@@ -97,7 +97,7 @@ class Layer:
         sums = torch.zeros(heads, n, dtype=torch.float64, device=device)
 
         def add(first, output, weights):
-            sums[:, dropped:dropped + weights.shape[2]] += weights.double().sum(1)
+            sums[:, dropped:dropped + weights.shape[2]] += weights.sum(1)
         output = call.run(add)
         if self._sums is None:
             self._observed = torch.empty(heads, 0, d, dtype=call.query.dtype, device=device)
