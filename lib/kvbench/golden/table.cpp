@@ -170,16 +170,20 @@ std::string csv_of(std::vector<Row> rows) {
     if (row.backends == before.backends) row.backends.clear();
     if (row.rtol == before.rtol) row.rtol = NAN;
     if (row.atol == before.atol) row.atol = NAN;
+    if (row.ids_sha256 == before.ids_sha256) row.ids_sha256.clear(), row.ids.clear();
   }
   return report::csv_of(golden_columns(), std::span<const Row>(rows));
 }
 
 std::vector<Row> rows_of(CsvTable table) {
   require_columns(table, golden_columns(), "kvbench validate golden --write");
-  for (const char* const name : {"trace", "sha256", "backends", "rtol", "atol"}) {
+  const std::size_t digest = *table.find("ids_sha256");  // in front of the ids, which may be none
+  for (const char* const name : {"trace", "sha256", "backends", "rtol", "atol", "ids_sha256", "ids"}) {
     const std::size_t column = *table.find(name);
     for (std::size_t r = 1; r < table.rows.size(); ++r) {
-      if (std::string& cell = table.rows[r].cells[column]; cell.empty()) cell = table.rows[r - 1].cells[column];
+      std::vector<std::string>&cells = table.rows[r].cells, &above = table.rows[r - 1].cells;
+      if (cells[column].empty() && (std::string_view(name) != "ids" || cells[digest] == above[digest]))
+        cells[column] = above[column];
     }
   }
   const report::RowReader<Row> read(table, golden_columns());

@@ -24,7 +24,7 @@ _EXACT = ("budget_tokens", "total_bytes", "bytes_read")
 _FIGURES = ("weight_num", "weight_den", "rel_err", "rel_err_last", "recall")
 _NUMBERS = ("total_bytes", "bytes_read", "rtol", "atol")
 _MOST_IDS = 2**24  # of a file, as in lib/kvbench/golden/ids.hpp: runs make millions of ids of a few bytes
-_SHARED = ("trace", "sha256", "backends", "rtol", "atol")  # an empty cell: that of the row above
+_SHARED = ("trace", "sha256", "backends", "rtol", "atol", "ids_sha256")  # an empty cell: that of the row above
 _COLUMNS = (*_TEXTS, *_WHOLE, *_NUMBERS, "backends", "entries", "ids", *_FIGURES, "kl_predicted")
 
 
@@ -195,10 +195,12 @@ def golden(path: FilePath | None = None) -> list[GoldenRow]:
         If there is no such file, or it was edited.
     """
     path = path or _FILE
-    table, most, above = [], _MOST_IDS, dict.fromkeys(_SHARED, "")
+    table, most, above = [], _MOST_IDS, dict.fromkeys((*_SHARED, "ids"), "")
     for number, row in enumerate(rows_of(path, _COLUMNS, "a table of golden rows"), start=2):
-        above = {name: row[name] or above[name] for name in _SHARED}
-        row.update(above)
+        row.update({name: row[name] or above[name] for name in _SHARED})
+        if row["ids_sha256"] == above["ids_sha256"]:
+            row["ids"] = row["ids"] or above["ids"]
+        above = row
         table.append(_row(path, number, row, most))
         most -= sum(map(len, table[-1].ids))
     return table
