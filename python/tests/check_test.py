@@ -6,7 +6,6 @@ import numpy as np
 from support import PACKAGE, PackageTest, kvbench
 
 sys.path.insert(0, str(PACKAGE / "tests" / "methods"))
-sys.path.insert(0, str(PACKAGE.parent / "bench" / "bridge"))
 import faults  # noqa: E402
 import numpy_methods  # noqa: E402
 import selections  # noqa: E402

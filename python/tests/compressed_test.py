@@ -18,7 +18,7 @@ from kvbench.models.compressed import examination  # noqa: E402
 from kvbench.models.continued import cache_name  # noqa: E402
 from kvbench.models.rotation import UNKNOWN  # noqa: E402
 
-sys.path.insert(0, str(PACKAGE.parent / "bench" / "bridge"))
+sys.path.insert(0, str(PACKAGE / "tests" / "methods"))
 import numpy_methods  # noqa: E402
 import torch_methods  # noqa: E402
 

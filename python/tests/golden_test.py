@@ -146,7 +146,7 @@ class Rows(PackageTest):
 class Ports(PackageTest):
     @classmethod
     def setUpClass(cls):
-        sys.path.insert(0, str(PACKAGE.parent / "bench" / "bridge"))
+        sys.path.insert(0, str(PACKAGE / "tests" / "methods"))
         import numpy_methods
         cls.methods = numpy_methods
 

@@ -13,7 +13,7 @@ from support import KVBENCH, PACKAGE, SAMPLE, PackageTest, kvbench, run
 PROGRAM = sys.argv[3]
 METHODS = str(PACKAGE / "tests" / "methods" / "selections.py")
 FAULTS = str(PACKAGE / "tests" / "methods" / "faults.py")
-NUMPY = str(PACKAGE.parent / "bench" / "bridge" / "numpy_methods.py")
+NUMPY = str(PACKAGE / "tests" / "methods" / "numpy_methods.py")
 # Facts about how rows were computed, not what they say.
 APART = "^(method|params|kl_measured|costs|.*_s|.*_flops|peak_bytes|.*best.*|tested_over|tied)$"
 
