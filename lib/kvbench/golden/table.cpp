@@ -22,8 +22,8 @@ using report::value_of;
 
 std::string item_text(const std::string& item) { return item; }
 std::string item_text(Index item) { return std::to_string(item); }
-/// Figures are compared with a tolerance that is larger than what eight digits leave out.
-std::string item_text(double item) { return std::isnan(item) ? "nan" : fmt::format("{:.8g}", item); }
+/// Figures are compared with a tolerance that is larger than what seven digits leave out.
+std::string item_text(double item) { return std::isnan(item) ? "nan" : fmt::format("{:.7g}", item); }
 
 /// A list with blanks between its items; figures that do not exist are nan.
 template <class T>
