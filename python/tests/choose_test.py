@@ -244,14 +244,10 @@ class Answers(ChooseTest):
             self.assertEqual(answer.flags(setting), expected)
 
     def test_engines_that_read_a_prompt_in_blocks(self):
-        def said(*names):
-            found = types.SimpleNamespace(rows={}, settings=[
-                engines.Setting("q", name, 0.5, [0.1] * 3) for name in names])
-            return answer.engines(found)
-        mlx, vllm = "mlx-lm --kv-bits 4", "vLLM --kv-cache-dtype "
-        self.assertIn("In mlx-lm and vLLM's TurboQuant a block of a prompt is", said(mlx, vllm + "turboquant_3bit_nc"))
-        self.assertIn("In mlx-lm a block of a prompt is read in 16 bits", said("llama.cpp q8_0", mlx))
-        self.assertNotIn("block", said("llama.cpp q8_0", vllm + "fp8"))
+        for name, said in (("mlx-lm --kv-bits 4", True), ("vLLM --kv-cache-dtype turboquant_4bit_nc", True),
+                           ("vLLM --kv-cache-dtype fp8", False)):
+            found = types.SimpleNamespace(settings=[engines.Setting("q", name, 0.5, [0.1] * 3)], rows={})
+            self.assertEqual("read a block of a prompt in 16 bits" in answer.engines(found), said)
 
     def test_layers_to_leave(self):
         for errors, expected in (({0: 0.9, 1: 0.1}, [0]), ({0: 0.1, 1: 0.2}, [1]), ({}, []), ({4: 9}, []),

@@ -162,16 +162,13 @@ std::vector<replay::MethodChoice> menu_of(const Engine& engine, Index channels) 
 }
 
 void check_menu(const Engine& engine, std::span<const replay::MethodChoice> menu, Index channels) {
-  std::vector<replay::MethodChoice> known = menu_of(engine, channels);
-  for (const char* group : {"32", "64", "128"}) {  // of mlx-lm, whose menu has one of them
-    if (engine.name != "mlx-lm" || channels % std::stoi(group) != 0) continue;
-    const replay::MethodChoice int4 = choice_of("int4", {{"group", group}, {"form", "mlx"}});
-    if (same(int4, known.front())) continue;
-    known.push_back(int4);
-    known.push_back(choice_of("int8", {{"group", group}, {"form", "mlx"}}));
-  }
+  const std::vector<replay::MethodChoice> known = menu_of(engine, channels);
   for (const replay::MethodChoice& method : menu) {
     if (std::ranges::any_of(known, [&](const replay::MethodChoice& k) { return same(k, method); })) continue;
+    // Groups of mlx-lm, of which the menu has one.
+    if (engine.name == "mlx-lm" && !methods::setting_in(engine.name, method.info->name, method.params.text()).empty() &&
+        channels % method.info->block(method.params).channels == 0)
+      continue;
     std::vector<std::string> names;
     for (const replay::MethodChoice& k : known) names.push_back(name_of(k));
     throw Error("--menu: {} has no {}, or computes it in another way; for this model it has {}", engine.name,

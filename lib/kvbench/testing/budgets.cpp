@@ -151,16 +151,9 @@ std::string entries_hold_the_budget(Trial& trial) {
   if (ran) return {};
   const std::string sentence =
       fmt::format("it has no result at any budget from 13 to 60 of a context of 48 tokens: {}", refusal);
-  // Settings may ask for a longer context, and a method of the registry for a file.
-  bool asks = !trial.row().params.text().empty();
-  try {
-    trial.open(heads, shape_tokens);
-  } catch (const methods::Unavailable&) {
-    asks = true;
-  } catch (const methods::Infeasible&) {
-  }
-  if (asks && !trial.limited()) throw methods::Unavailable(sentence);
-  throw Broken(sentence);
+  if (trial.limited() || (trial.row().params.text().empty() && lifted(trial.row(), "runs").empty()))
+    throw Broken(sentence);
+  throw methods::Unavailable(sentence);  // settings may ask for a longer context
 }
 
 std::string plans_hold_the_budget(Trial& trial) {

@@ -42,17 +42,17 @@ constexpr PropertyTest properties[] = {
     {"stores", "it stores the tokens that other methods choose", it_stores_tokens_of_others},
 };
 
-/// Settings that do what their meaning says and a demand forbids. `demand`: a name of the table above, or "budget".
-struct Lifted {
-  std::string_view demand, method, setting;
-  const char* why;
-};
-constexpr Lifted lifts[] = {
+/// Settings whose meaning lifts a demand: a name of the table above, "budget" or "runs".
+constexpr struct {
+  std::string_view demand, method, setting, why;
+} lifts[] = {
     {"budget", "clusterkv", "fill=pad", "the last cluster is taken whole"},
     {"budget", "subgen", "delta", "the radius is given"},
     {"budget", "vattention", "samples=beyond", "samples are added"},
     {"full budget", "exact", "numbers=f16", "numbers are rounded"},
     {"full budget", "infinigen", "fetch=dynamic", "a threshold decides too"},
+    {"kivi4", "subgen", "t=", "the last key of each array may be alone"},
+    {"runs", "duo", "", "it needs a table"},
     {"key shift", "exact", "numbers=f16", "numbers are rounded"},
     {"value scaling", "subgen-kcenter", "values=true", "values decide the clusters"},
 };
@@ -60,7 +60,7 @@ constexpr Lifted lifts[] = {
 }  // namespace
 
 std::string lifted(const Row& row, std::string_view demand) {
-  for (const Lifted& lift : lifts) {
+  for (const auto& lift : lifts) {
     if (lift.demand == demand && row.info->name.starts_with(lift.method) &&
         row.params.text().find(lift.setting) != std::string::npos)
       return fmt::format("{}: {}", lift.setting, lift.why);

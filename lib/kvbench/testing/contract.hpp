@@ -37,8 +37,7 @@ std::string describe(const Finding& finding);
 
 /// Throws Interrupted where a method does.
 Finding run_test(const PropertyTest& test, const Row& row, Backend& backend);
-/// All property tests. Where the first, that the method runs at all, is broken or refused, the others are left out: they
-/// would say the same.
+/// All property tests, or the first alone if the method does not run at all.
 std::vector<Finding> test_contract(const Row& row, Backend& backend);
 
 }  // namespace kvbench::testing

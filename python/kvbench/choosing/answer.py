@@ -3,6 +3,7 @@
 
 import dataclasses
 import math
+import re
 
 from ..files.access import size_text
 from .engines import BREAKS, DOCUMENTS, LARGE, Setting, geometric_mean
@@ -19,10 +20,6 @@ NEEDS = {"h2o": "sums of the attention weights of every step, which FlashAttenti
                 "of tokens for each kv head",
          "snapkv": "the attention weights of the last prompt tokens once, and a list of tokens for each kv head",
          "sink": "a window of recent tokens beside the first ones", "chelsea": MERGED, "bsm": MERGED, "kmeans": MERGED}
-
-# Engines that round a block of a prompt after it was read: generate_step() of mlx-lm, _prefill_attention() of vLLM's
-# turboquant_attn.py. By the name in a sentence: how `runs_in` begins.
-READ_IN_BLOCKS = {"mlx-lm": "mlx-lm ", "vLLM's TurboQuant": "vLLM --kv-cache-dtype turboquant"}
 
 
 @dataclasses.dataclass
@@ -245,8 +242,11 @@ def engines(found: Found) -> str:
     where = ""
     if rows and layers(rows[0])[0] != layers(rows[0])[1]:
         where = f" in these {layers(rows[0])[0]} layers; engines round the others too"
-    how = (f"KL in the model on {DOCUMENTS} documents, whose contexts pass through the cache: geometric mean, least "
-           "and largest" if measured else
+    # generate_step() of mlx-lm; _prefill_attention() of vLLM's turboquant_attn.py
+    late = any(re.match("mlx-lm|vLLM.* turboquant", setting.engine) for setting in measured)
+    blocks = ", though mlx-lm and TurboQuant in vLLM read a block of a prompt in 16 bits" if late else ""
+    how = (f"KL in the model on {DOCUMENTS} documents, whose contexts pass through the cache{blocks}: geometric mean, "
+           "least and largest" if measured else
            f"not measured: that takes {DOCUMENTS} documents" + (" and more --minutes" if found.raced >= DOCUMENTS else
                                                                "; give longer texts, or a smaller --context"))
     table = "\n".join(map(line, found.settings))
@@ -254,11 +254,6 @@ def engines(found: Found) -> str:
             f"| setting | bytes / full | KL | |\n| --- | --- | --- | --- |\n{table}\n")
     if any(setting.kl and max(setting.kl) >= LARGE for setting in measured):
         text += (f"\nLarge: {LARGE:g} nats or more on one of the documents. Breaks the model: {BREAKS:g} or more.\n")
-    blocks = [name for name, engine in READ_IN_BLOCKS.items()
-              if any(setting.engine.startswith(engine) for setting in measured)]
-    if blocks:
-        text += (f"\nIn {' and '.join(blocks)} a block of a prompt is read in 16 bits and rounded afterwards; here "
-                 "each token is rounded at once.\n")
     of_llama = [setting for setting in found.settings if setting.engine.startswith("llama.cpp")]
     if any(setting.better for setting in of_llama):
         text += "\nllama.cpp itself has one type for all layers.\n"

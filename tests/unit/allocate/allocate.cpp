@@ -149,6 +149,11 @@ TEST_CASE("a budget below the cheapest plan is refused") {
   CHECK(testing::message_of<NothingFits>([&] { allocate::allocate(damages, Budget::parse("19.999%mem")); }) ==
         "`menu`: no plan of its configurations fits in 19.999%mem; the smallest holds 20 %; choose a larger budget, or "
         "add a method that keeps fewer tokens or bits");
+  Damages larger = damages;
+  ++larger.cost[0];  // 20.0005 %
+  CHECK(
+      testing::contains(testing::message_of<NothingFits>([&] { allocate::allocate(larger, Budget::parse("20%mem")); }),
+                        "holds 20.001 %;"));
 }
 
 // Layer 0 cannot have the first entry and layer 1 not the others, as if their damage there could not be predicted.
