@@ -2,6 +2,9 @@
 BUILD  := build/release
 OUT    := out
 JOBS   := $(shell nproc)
+# What ccache stores does not name the folder: `pip install .` finds it.
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build program laboratory run test figures validate demo eval findings lint format bench scaling docs
