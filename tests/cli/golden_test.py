@@ -21,7 +21,8 @@ def golden_rows():
     """Those of the file; an empty cell of these columns means that of the row above."""
     table = rows(GOLDEN.read_text())
     for above, row in zip(table, table[1:]):
-        row.update({name: row[name] or above[name] for name in ("trace", "sha256", "backends", "rtol", "atol")})
+        row.update({name: row[name] or above[name] for name in (
+            "trace", "sha256", "backends", "rtol", "atol", "ids_sha256", "ids")})
     return table
 
 
