@@ -143,7 +143,7 @@ class Call:
         mask, and what the model's code answers to the last query."""
         (_, t, _), n = self.query.shape, self.key.shape[1]
         if t <= FEW_QUERIES or torch.is_grad_enabled() or self.query.device.type != "cpu" or self.softcap \
-                or self.sinks is not None or not self.mask.is_causal(t, n):
+                or self.sinks is not None or self.latent or not self.mask.is_causal(t, n):
             return False
         last = replace(self, query=self.query[:, -1:])
         q, k, v = (x[None].float() for x in (last.query, self.key, self.value))
