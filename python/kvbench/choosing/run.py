@@ -109,7 +109,7 @@ class Run:
         now = copies()
         for path in now.keys() - self._copies.keys():
             with contextlib.suppress(OSError):
-                if read_text(f"{path}.sha256").rpartition("\n# ")[2].strip() in words:
+                if read_text(f"{path}.sha256").partition("\n# ")[2].partition("\n")[0] in words:
                     self.say(f"{path} is a copy of the model with fp32 weights ({size_text(now[path])}), which later "
                              "runs use; kvbench cache lists and removes such copies")
         self._copies = now

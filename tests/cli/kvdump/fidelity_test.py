@@ -70,8 +70,8 @@ def test_f32_is_converted_once(folder):
 
 def test_a_damaged_copy_is_converted_again(folder):
     dump, own, copy = first_conversion(folder)
-    good = sha256(copy)
-    assert (copy.parent / f"{copy.name}.sha256").read_text().startswith(f"{good}  {copy.name}\n")
+    good, beside = sha256(copy), copy.with_name(f"{copy.name}.sha256")
+    assert beside.read_text().startswith(f"{good}  {copy.name}\n")
 
     def flip(file):
         file.seek(copy.stat().st_size // 2)
@@ -86,6 +86,13 @@ def test_a_damaged_copy_is_converted_again(folder):
         assert sha256(copy) != good
         kvdump(*dump, "-o", folder / "b.h5", "--force", model=SHORT, environment=own)
         assert sha256(copy) == good
+    # A copy that is touched is read again, one that is not touched is not: another digest beside it goes unnoticed.
+    for touch in (lambda: os.utime(copy), lambda: beside.write_text(beside.read_text().replace(good, "0" * 64))):
+        before = beside.read_text()
+        touch()
+        kvdump(*dump, "-o", folder / "b.h5", "--force", model=SHORT, environment=own)
+        assert sha256(copy) == good and beside.read_text() != before
+    assert beside.read_text().startswith("0" * 64)
 
 
 def test_a_cache_without_room(folder):
