@@ -53,6 +53,10 @@ constexpr struct {
     {"full budget", "infinigen", "fetch=dynamic", "a threshold decides too"},
     {"kivi4", "subgen", "t=", "the last key of each array may be alone"},
     {"runs", "duo", "", "it needs a table"},
+    {"blocks", "oracle-error", "", "a block of queries has one set"},
+    {"int8", "oracle-error", "", "it stores nothing"},
+    {"kivi4", "oracle-error", "", "it stores nothing"},
+    {"stored decode", "oracle-error", "", "it stores nothing"},
     {"key shift", "exact", "numbers=f16", "numbers are rounded"},
     {"value scaling", "subgen-kcenter", "values=true", "values decide the clusters"},
 };
@@ -63,7 +67,7 @@ std::string lifted(const Row& row, std::string_view demand) {
   for (const auto& lift : lifts) {
     if (lift.demand == demand && row.info->name.starts_with(lift.method) &&
         row.params.text().find(lift.setting) != std::string::npos)
-      return fmt::format("{}: {}", lift.setting, lift.why);
+      return fmt::format("{}{}{}", lift.setting, lift.setting.empty() ? "" : ": ", lift.why);
   }
   return {};
 }

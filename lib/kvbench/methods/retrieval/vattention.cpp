@@ -327,7 +327,11 @@ MethodInfo vattention_method() {
                          .head_permutation = Property::no("draws are keyed by the head"),
                          .nested_budgets = Property::no("the number of samples depends on those drawn first"),
                          .weight_sum = WeightSum::free},
-          .draws = [](const Params& params) { return params.as<VattentionParams>().base > 0; },
+          .draws =
+              [](const Params& params) {
+                const auto& own = params.as<VattentionParams>();
+                return own.base > 0 && own.heavy < 1;
+              },
       },
       prepare);
 }
