@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every decoder that the installed transformers offers, with tiny random weights: a table of configurations, and what
-kvbench-dump-hf and kvbench.compressed() must do with each."""
+"""Every decoder that the installed transformers offers, with tiny random weights, and what refusals say."""
 import inspect
 
 import torch
@@ -72,7 +71,7 @@ LEFT_OUT = {
 REFUSALS = (
     "does not use the attention interface", "uses latent attention", "has an encoder", "has attention sinks",
     "position bias", "its mask is an array", "attends in both directions", "passes no `scaling`", "has no mask",
-    "runs twice per pass", "channels do not fit", "layers differ in their numbers of heads", "is not a sliding window",
+    "runs twice per pass", "do not fit", "layers differ in their numbers of heads", "is not a sliding window",
     "computes with its attention mask", "attends to the cache of layer",
     "must be Tensor, not LazyMask",  # code that calls the attention of PyTorch itself
     "has no eager attention for it", "repeats the heads of its cache", "does not know the number of its layer",

@@ -226,25 +226,26 @@ class Examination:
         self._arguments[module] = (args, kwargs)
 
     def _add(self, call, seen):
-        layer, module = call.module.layer_idx, call.module
+        layer, module, (_, n, d) = call.module.layer_idx, call.module, call.key.shape
+        refusal = f"layer {layer} of this model cannot be {self._done}: "
         if layer in self.layers:
-            raise Error(f"layer {layer} of this model cannot be {self._done}: its attention runs twice per pass, so "
-                        "that it cannot be numbered.")
-        shape = (len(call.query), len(call.key), call.key.shape[2], call.value.shape[2])
-        if call.query.shape[2] != call.key.shape[2] or shape[0] % shape[1]:
-            raise Error(f"layer {layer} of this model cannot be {self._done}: {shape[0]} query heads of "
-                        f"{call.query.shape[2]} channels do not fit {shape[1]} kv heads of {shape[2]}.")
+            raise Error(refusal + "its attention runs twice per pass, so that it cannot be numbered.")
+        shape = (len(call.query), len(call.key), d, call.value.shape[2])
+        if n != len(self.hidden):
+            raise Error(f"{refusal}{n} keys do not fit {len(self.hidden)} tokens.")
+        if call.query.shape[2] != d or shape[0] % shape[1]:
+            raise Error(f"{refusal}{shape[0]} query heads of {call.query.shape[2]} channels do not fit {shape[1]} kv "
+                        f"heads of {d}.")
         stored = torch.cat((call.key, call.value), 2).flatten(1)
         if bool(stored.any(1).all()) and len(torch.unique(stored, dim=0)) < len(stored):
-            raise Error(f"layer {layer} of this model cannot be {self._done}: its code repeats the heads of its cache "
-                        "before its attention, so that the bytes of the cache would be counted several times.")
+            raise Error(refusal + "its code repeats the heads of its cache before its attention, so that bytes would "
+                        "be counted several times.")
         args, kwargs = self._arguments[module]
         owner = next(other.module.layer_idx for other in seen if other.key.data_ptr() == call.key.data_ptr())
         self.layers[layer] = Facts(module, shape, call.scale, call.softcap, call.mask,
                                    self._rotation(module, args, kwargs, owner, shape[3] if call.latent else 0), owner,
                                    unrotated(kwargs) is not None, call.latent,
-                                   not bool(call.mask.rows(self._far - 1, self._far, call.key.shape[1]).all()),
-                                   self._far)
+                                   not bool(call.mask.rows(self._far - 1, self._far, n).all()), self._far)
 
     def _order_layers_without_rotation(self):
         """Converters permute the channels of all layers alike: llama.cpp's also those that SmolLM3 does not rotate."""
