@@ -40,7 +40,7 @@ class Answers(ChooseTest):
             self.assertRegex(text, r"(?s)\| llama.cpp q8_0 \| 25.0 % \| [0-9.]+ \([0-9.]+ to [0-9.]+\) \|")  # measured
             self.assertNotIn("predicted for", text)
             self.assertEqual(programs.by, "layer")
-            self.assertIn("gradients (--probes) differ from what was recorded", self.choose(Programs(), code=2))
+            self.assertIn("(--probes): not as recorded", self.choose(Programs(), code=2))
             shutil.rmtree(self.path("out"))
             for more, words in ((["--by", "head"], "not of its heads"),
                                 (["--model", "hub/name"], "only a GGUF file can be run")):
@@ -262,7 +262,7 @@ class Answers(ChooseTest):
         text = self.choose(programs, "--runs-in", "llama.cpp")
         self.assertIn("**q8_0** changes the output least of the 2 configurations", text)
         self.assertEqual(programs.by, "llama.cpp")
-        self.assertIn("It runs today: llama.cpp q8_0", text)
+        self.assertIn("It runs today: llama.cpp q8_0. There", text)
         self.assertNotIn("The plan in", text)
 
     def test_a_plan_that_an_engine_can_set(self):

@@ -157,9 +157,8 @@ class Work(Run):
         if not differs:
             return found["documents"]
         what = ", ".join(differs).replace("gradients", "gradients (--probes)")
-        require(not set(TRACES) & set(names), where, what +
-                " differ from what was recorded in this folder (see recording.json in it); give another folder, or "
-                "remove this one.")
+        require(not set(TRACES) & set(names), where, what + ": not as recorded in this folder (see recording.json); "
+                "give another folder, or remove this one.")
         for name in filter(OURS.fullmatch, names):
             path = self.path(name)
             shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
