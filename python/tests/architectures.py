@@ -73,7 +73,6 @@ REFUSALS = (
     "position bias", "its mask is an array", "attends in both directions", "passes no `scaling`", "has no mask",
     "runs twice per pass", "do not fit", "layers differ in their numbers of heads", "is not a sliding window",
     "computes with its attention mask", "attends to the cache of layer",
-    "must be Tensor, not LazyMask",  # code that calls the attention of PyTorch itself
     "has no eager attention for it", "repeats the heads of its cache", "does not know the number of its layer",
 )
 

@@ -42,8 +42,6 @@ class ContextsTest(PackageTest):
 
 
 class Streams(ContextsTest):
-    """protocol="stream": the context passes through the cache, too."""
-
     def test_calls_of_any_size_give_the_logits_of_one(self):
         for method, budget in (("fp8", "100%mem"), ("sink", 30), ("h2o", "60%"), ("int", "40%mem")):
             with self.subTest(method):
@@ -225,6 +223,8 @@ class Calls(ContextsTest):
 
     def test_packed_sequences_are_refused(self):
         positions = torch.cat([torch.arange(30), torch.arange(30)])[None]
+        with self.refuses("scaled_dot"):
+            torch.nn.functional.scaled_dot_product_attention(*[torch.zeros(1, 1, 2, 4)] * 3, _attention.LazyMask({}))
         with self.refuses("several sequences in one"), kvbench.compressed(self.model, SNAPKV, 16):
             self.model(token_ids(), position_ids=positions, use_cache=False)
 
@@ -317,7 +317,6 @@ class Calls(ContextsTest):
                 pass
 
     def test_objects_of_one_class(self):
-        """Two contexts whose methods have one name and other state."""
         class Own:
             first = 0
 

@@ -45,6 +45,10 @@ class LazyMask:
         raise MaskInUse(f"this model cannot be run by kvbench: it computes with its attention mask ({name}) instead of "
                         "giving it to its attention, so that what a query sees is known to its own code alone.")
 
+    @classmethod
+    def __torch_function__(cls, function, *_):
+        return cls.__getattr__(None, function.__name__)
+
     def __add__(self, *_):
         return self.__getattr__("arithmetic")
 
@@ -269,7 +273,7 @@ def _turn_of(model):
 @contextlib.contextmanager
 def alone_with(model, function):
     """A context in which no other thread enters a `with` statement of the model: they wait until it ends. Raises Error
-    where the model is in one already, as waiting for the other's end could take for ever."""
+    where the model is in one already."""
     with _turn_of(model):
         require(not any(map(_attached.get, model.modules())), function, f"{type(model).__name__} is inside a with "
                 "statement of kvbench.compressed(), in this thread or another one; end it before, or give a copy of "
