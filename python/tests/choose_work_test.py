@@ -43,15 +43,15 @@ class Folder(ChooseTest):
 
     def test_other_recordings_in_the_same_folder(self):
         text = self.choose(Programs(), documents=2)
-        for flags, words in ((["--context", "99"], "--context differ"),
-                             (["--probes", "3"], "gradients (--probes) differ"),
-                             (["--documents", "3", "--score", "8"], "--score, --documents differ")):
+        for flags, words in ((["--context", "99"], "--context: not as"),
+                             (["--probes", "3"], "gradients (--probes): not as"),
+                             (["--documents", "3", "--score", "8"], "--score, --documents: not as")):
             self.assertIn(words, self.choose(Programs(), *flags, code=2))
         self.assertEqual(self.choose(Programs(), documents=2), text)
 
     def test_other_weights_of_the_same_size(self):
         """At the same path, of the same size and time: only the digest differs. The same for a text."""
-        for name, words in (("model.gguf", "the model differ"), ("text.txt", "the texts differ")):
+        for name, words in (("model.gguf", "the model: not as"), ("text.txt", "the texts: not as")):
             self.choose(Programs(), documents=2)
             kept = os.stat(self.path(name))
             pathlib.Path(self.path(name)).write_text("y")
