@@ -12,6 +12,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/utf8.hpp>
 #include <kvbench/eval/transcripts.hpp>
+#include <kvbench/trace/layout.hpp>
 
 #include <apps/llama/context.hpp>
 #include <apps/llama/texts.hpp>
@@ -64,8 +65,7 @@ Prompt plan(const std::string& path, const std::string& name, const eval::Conver
                 conversation.place);
   Prompt prompt{name, model.has_tokenizer() ? model.prefix() : std::vector<std::int32_t>(), 0, {}, {}};
   for (const auto& [content, is_answer] : conversation.messages) {
-    if (content.span.empty() || content.span.size() > trace::longest_span_name ||
-        content.span.find(',') != std::string::npos)
+    if (!trace::may_name_a_span(content.span))
       throw Error("{}: the name '{}' of a span has not 1 to {} bytes, or a comma", conversation.place,
                   printable(content.span), trace::longest_span_name);
     prompt.prompt_tokens = std::ssize(prompt.tokens);

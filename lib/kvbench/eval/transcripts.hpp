@@ -32,8 +32,8 @@ struct Turn {
 using Transcript = std::vector<Turn>;
 
 /// One conversation per line, as JSON: {"messages": [{"role": "user", "content": "..."}, ...]}, or the list alone. A
-/// content is a text, or a list of token ids. Other fields and empty lines are passed over. Throws Error with file,
-/// line and message where a line is no such conversation, or a message is empty.
+/// content is a text, or a list of token ids; a text `span` names a message. Other fields and empty lines are passed
+/// over. Throws Error with file, line and message where a line is no such conversation, or a message is empty.
 std::vector<Conversation> read_conversations(std::string_view text, const std::string& path);
 /// The same by turns: roles other than `assistant` are said to the model. Throws Error also where two answers follow
 /// each other, the last message is no answer, or there are fewer than two turns.

@@ -158,8 +158,7 @@ void check_spans(const PromptInfo& prompt, const std::string& file) {
     const auto& [name, begin, end] = prompt.spans[i];
     const std::string at = fmt::format("{}: {}/spans: line {}", file, path_of(prompt), i + 1);
     check_name(name, at);
-    if (name.empty() || name.size() > longest_span_name || name.find(',') != std::string::npos || begin < before ||
-        begin >= end || end > prompt.prompt_tokens) {
+    if (!may_name_a_span(name) || begin < before || begin >= end || end > prompt.prompt_tokens) {
       throw Error(
           "{} is '{} {} {}'; begin and end are in order, in the context of {} tokens and without overlap, and a "
           "name has 1 to {} bytes and no comma.",
@@ -243,6 +242,10 @@ void check_layer(const LayerInfo& layer, const PromptInfo& prompt, const TraceIn
 }
 
 }  // namespace
+
+bool may_name_a_span(std::string_view name) {
+  return !name.empty() && name.size() <= longest_span_name && name.find(',') == name.npos;
+}
 
 void check(const TraceInfo& info, const std::string& file) {
   check_names(info, file);

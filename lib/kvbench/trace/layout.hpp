@@ -4,6 +4,7 @@
 
 #include <array>
 #include <string>
+#include <string_view>
 
 #include <kvbench/kernels/half.hpp>
 #include <kvbench/trace/schema.hpp>
@@ -47,5 +48,7 @@ std::string path_of(const PromptInfo& prompt, const LayerInfo& layer, Array arra
 
 /// Throws Error with `file` and the object where `info` is inconsistent or violates the schema. Reads no dataset.
 void check(const TraceInfo& info, const std::string& file);
+/// Whether a span may have this name: 1 to longest_span_name bytes, and no comma.
+bool may_name_a_span(std::string_view name);
 
 }  // namespace kvbench::trace

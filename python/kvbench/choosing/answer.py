@@ -181,8 +181,8 @@ def needs(found: Found, best: str) -> str:
                 f"{places}, and for what its methods ask.")
     runs_in = [row["runs_in"] for row in found.predictions.rows if configuration(row) == best and row["runs_in"]]
     if runs_in:
-        late = "llama.cpp" in runs_in[0]
-        return f"It runs today: {runs_in[0]}." + late * " There contexts pass through the cache; KL is often larger."
+        late = " There contexts pass through the cache; KL is often larger." if "llama.cpp" in runs_in[0] else ""
+        return f"It runs today: {runs_in[0]}.{late}"
     method, stored = parts_of(found.rows[best][0]["method"])
     asked = NEEDS.get(method)
     rounded = f"rows stored as {stored}" if stored else ""

@@ -273,7 +273,7 @@ def _turn_of(model):
 @contextlib.contextmanager
 def alone_with(model, function):
     """A context in which no other thread enters a `with` statement of the model: they wait until it ends. Raises Error
-    where the model is in one already."""
+    where the model is in one already, as waiting for the other's end could take for ever."""
     with _turn_of(model):
         require(not any(map(_attached.get, model.modules())), function, f"{type(model).__name__} is inside a with "
                 "statement of kvbench.compressed(), in this thread or another one; end it before, or give a copy of "
