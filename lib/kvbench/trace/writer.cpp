@@ -158,6 +158,7 @@ struct Writer::Impl {
     h5::Object packed = create(packed_target.temporary(), path, info, true);
     try {
       std::vector<std::byte> slab_bytes;
+      std::optional<h5::Object> out;  // stays open for all heads of an array, several of which share a chunk
       for_each_head([&](std::size_t p, std::size_t l, Array array, std::int64_t head, const Shape& shape) {
         const Dtype dtype = dtype_of(info, array);
         const h5::Handle type = h5::element_type(dtype);
@@ -166,9 +167,9 @@ struct Writer::Impl {
         slab_bytes.resize(static_cast<std::size_t>(shape.rows * shape.dim) * size_of(dtype));
         open_array(*file, prompt, prompt.layers[l], array)
             .read_slab(type.get(), slab.start, slab.count, slab_bytes.data());
-        h5::Object out = open_array(packed, prompt, prompt.layers[l], array);
-        out.write_slab(type.get(), slab.start, slab.count, slab_bytes.data());
-        out.close();
+        if (head == 0) out = open_array(packed, prompt, prompt.layers[l], array);
+        out->write_slab(type.get(), slab.start, slab.count, slab_bytes.data());
+        if (head + 1 == shape.heads) out->close();
       });
       close_and_publish(packed, packed_target);
     } catch (...) {

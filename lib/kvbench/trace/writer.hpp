@@ -12,7 +12,7 @@
 namespace kvbench::trace {
 
 struct WriteOptions {
-  /// shuffle + deflate in chunks of one head; else contiguous and aligned to 4096 bytes for mmap
+  /// shuffle + deflate in chunks of whole heads; else contiguous and aligned to 4096 bytes for mmap
   bool compress = false;
 };
 
