@@ -7,7 +7,7 @@ import numpy as np
 
 D, R, TOKENS, CONTEXT, BUDGET = 96, 64, 256, 192, 48  # d, dv
 ROW = 2 * D  # bytes of a token
-BLOCK = {"q8_0": 34, "q5_1": 24, "q5_0": 22, "q4_1": 20, "q4_0": 18, "iq4_nl": 18}  # bytes of 32 channels
+BLOCK = {"q8_0": 34, "q6_0": 26, "q5_1": 24, "q5_0": 22, "q4_1": 20, "q4_0": 18, "iq4_nl": 18}  # bytes of 32 channels
 ROUNDED = {"int": D + D / 32 * 4, "int8": D + D / 32 * 4, "int4": D / 2 + D / 32 * 4, "int2": D / 4 + D / 32 * 4,
            "fp8": D, "nvfp4": D / 16 * 9, **{name: D / 32 * size for name, size in BLOCK.items()}}
 REFUSED = {

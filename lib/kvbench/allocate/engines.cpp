@@ -37,17 +37,18 @@ replay::MethodChoice choice_of(std::string_view name, const std::vector<methods:
   return {&info, info.bind(settings)};
 }
 
-/// Types of keys and values of ik_llama.cpp that round as those of llama.cpp do. Its q4_0 and iq4_nl choose other
-/// scales (ggml/src/ggml-quants.c, iqk_quantize_q4_0()), and kvbench has no q6_0 and q8_KV.
+/// Types of keys and values of ik_llama.cpp that kvbench has. Its iq4_nl chooses another scale (ggml-quants.c); q8_KV
+/// rounds as int8[group=0,form=vllm], with 4 more bytes a row.
 constexpr std::pair<std::string_view, std::string_view> ik_types[] = {
-    {"q8_0", "q8_0"}, {"q8_0", "q5_1"}, {"q8_0", "q5_0"}, {"q8_0", "q4_1"},
-    {"q5_1", "q5_1"}, {"q5_0", "q5_0"}, {"q4_1", "q4_1"}};
+    {"q8_0", "q8_0"}, {"q8_0", "q6_0"}, {"q8_0", "q5_1"}, {"q8_0", "q5_0"}, {"q8_0", "q4_1"}, {"q6_0", "q6_0"},
+    {"q6_0", "q5_0"}, {"q5_1", "q5_1"}, {"q5_0", "q5_0"}, {"q4_1", "q4_1"}, {"q4_0", "q4_0"}};
 
 /// Its rotation (-khad -vhad) spans a whole head; that of llama.cpp, which kvbench has, 64 channels of values.
 bool ik_rotates(Index channels) { return channels == 64; }
 
 replay::MethodChoice ik_choice(std::pair<std::string_view, std::string_view> types, Index channels) {
   std::vector<methods::Assignment> settings = {{"hadamard", ik_rotates(channels) ? "true" : "false"}};
+  if (types.first == "q4_0") settings.push_back({"form", "ik"});
   if (types.first != types.second) settings.push_back({"values", std::string(types.second)});
   return choice_of(types.first, settings);
 }

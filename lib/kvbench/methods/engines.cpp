@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include <kvbench/core/name.hpp>
@@ -68,7 +69,9 @@ void add_llama(std::vector<Setting>& table) {
 
 /// All rows, read in November 2026. vLLM: docs/features/quantization/quantized_kvcache.md, and its page about
 /// TurboQuant of May 2026. mlx-lm 0.32: maybe_quantize_kv_cache(), which rounds a block of the prompt after it was
-/// read. kvpress 0.5.5, as tests/kvpress_test.py compares it; it compresses at the end of the prompt alone.
+/// read. ik_llama.cpp 8337e4cd: docs/parameters.md; the pairs for which its CUDA kernels are built
+/// (ggml-cuda/fattn-vec-f16.cu). kvpress 0.5.5, as tests/kvpress_test.py compares it; it compresses at the end of the
+/// prompt alone.
 const std::vector<Setting>& table() {
   static const std::vector<Setting> all = [] {
     std::vector<Setting> rows;
@@ -93,6 +96,17 @@ const std::vector<Setting>& table() {
                         fmt::format("--kv-bits {} --kv-group-size {} --quantized-kv-start 0", bits, group),
                         fmt::format("head dimensions that are multiples of {}", group), group == 64});
       }
+    }
+    for (const auto& [method, keys, values] : {std::tuple{"q6_0", "q6_0", "q6_0"},
+                                               {"q8_0[values=q6_0]", "q8_0", "q6_0"},
+                                               {"q6_0[values=q5_0]", "q6_0", "q5_0"},
+                                               {"q4_0[form=ik]", "q4_0", "q4_0"}}) {
+      const std::string name = method;
+      const std::string turned = name.back() == ']' ? name.substr(0, name.size() - 1) + "," : name + "[";
+      const std::string flags = fmt::format("-ctk {} -ctv {} -fa on", keys, values);
+      rows.push_back({name, Engine::ik_llama_cpp, flags, "", false});
+      rows.push_back(
+          {turned + "hadamard=true]", Engine::ik_llama_cpp, flags + " -khad -vhad", "heads of 64 channels", false});
     }
     add("sink[reposition=false]", Engine::kvpress, "StreamingLLMPress({ratio})");
     add("snapkv@kvpress", Engine::kvpress, "SnapKVPress({ratio})");

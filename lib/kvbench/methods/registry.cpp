@@ -76,6 +76,7 @@ std::span<const MethodInfo> all_methods() {
       int4_method(),
       int2_method(),
       q8_0_method(),
+      q6_0_method(),
       q5_1_method(),
       q5_0_method(),
       q4_1_method(),

@@ -138,6 +138,7 @@ const std::map<std::string, Formula>& formulas() {
       // Heads of 32 channels: one block of keys and one of values.
       {"q8_0", {.kv = n * 2 * 34}},
       {"q5_1", {.kv = n * 2 * 24}},
+      {"q6_0", {.kv = n * 2 * 26}},
       {"q5_0", {.kv = n * 2 * 22}},
       {"q4_1", {.kv = n * 2 * 20}},
       {"q4_0", {.kv = n * 2 * 18}},

@@ -19,13 +19,13 @@ constexpr std::string_view permuted[] = {
 }  // namespace
 
 std::string_view name_of(Engine engine) {
-  constexpr std::string_view names[] = {"", "llama.cpp", "vLLM", "kvpress", "mlx-lm"};
+  constexpr std::string_view names[] = {"", "llama.cpp", "vLLM", "kvpress", "mlx-lm", "ik_llama.cpp"};
   return name_in(names, engine);
 }
 
 std::string_view rope_layout_in(Engine engine, std::string_view architecture) {
   if (engine == Engine::none || std::ranges::find(permuted, architecture) == std::end(permuted)) return "";
-  return engine == Engine::llama_cpp ? "interleaved" : "half";
+  return engine == Engine::llama_cpp || engine == Engine::ik_llama_cpp ? "interleaved" : "half";
 }
 
 }  // namespace kvbench::methods

@@ -36,6 +36,15 @@ constexpr kernels::GroupFormat extreme_of_bits(int bits) {
 }
 inline constexpr kernels::GroupFormat q4_0 = extreme_of_bits(4);
 inline constexpr kernels::GroupFormat q5_0 = extreme_of_bits(5);
+/// Of ik_llama.cpp, which decodes both with the scale that FitScales computes from steps_codebook().
+inline constexpr kernels::GroupFormat q6_0 = extreme_of_bits(6);
+inline constexpr kernels::GroupFormat q4_0_ik = [] {
+  kernels::GroupFormat format = extreme_of_bits(4);
+  format.rounding = kernels::Rounding::half_even;
+  return format;
+}();
+/// The steps of `bits` bits as levels, from -2^(bits - 1) on.
+std::shared_ptr<const Codebook> steps_codebook(int bits);
 
 constexpr kernels::GroupFormat range_of_bits(int bits) {
   return {.group = block_channels,

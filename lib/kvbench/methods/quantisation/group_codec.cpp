@@ -58,13 +58,14 @@ Buffer<float> recoded(const Buffer<const float>& rows, const kernels::GroupForma
                       Backend& backend) {
   const Index n = rows.rows(), d = rows.cols();
   const auto codes = backend.allocate<std::uint8_t>(n, d);
+  const bool listed = format.grid == kernels::Grid::codebook;
   backend.run(kernels::EncodeGroups<Buffer>{
       .rows = rows,
       .format = format,
       .scale = scales.scale,
       .inverse = scales.inverse,
       .offset = scales.offset,
-      .midpoints = scales.book ? column(scales.book->midpoints, backend) : Buffer<const float>(),
+      .midpoints = listed ? column(scales.book->midpoints, backend) : Buffer<const float>(),
       .codes = codes});
   const Buffer<const float> levels = scales.book ? column(scales.book->levels, backend) : Buffer<const float>();
   Buffer<const float> scale = scales.stored_scale;
@@ -75,8 +76,12 @@ Buffer<float> recoded(const Buffer<const float>& rows, const kernels::GroupForma
     scale = fitted;
   }
   const auto out = backend.allocate<float>(n, d);
-  backend.run(kernels::DecodeGroups<Buffer>{
-      .codes = codes, .format = format, .scale = scale, .offset = scales.stored_offset, .levels = levels, .out = out});
+  backend.run(kernels::DecodeGroups<Buffer>{.codes = codes,
+                                            .format = format,
+                                            .scale = scale,
+                                            .offset = scales.stored_offset,
+                                            .levels = listed ? levels : Buffer<const float>(),
+                                            .out = out});
   return out;
 }
 

@@ -38,9 +38,9 @@ enum class Residual {
 
 struct GroupCodecSettings {
   kernels::GroupFormat format;
-  std::shared_ptr<const Codebook> codebook;  ///< Grid::codebook only
+  std::shared_ptr<const Codebook> codebook;  ///< of Grid::codebook; where `fitted`, of Grid::steps too
   bool encode_with_stored = true;            ///< codes follow from the scales as stored, otherwise from those in fp32
-  bool fitted = false;                       ///< Grid::codebook only: rows are decoded with the scales of FitScales
+  bool fitted = false;                       ///< rows are decoded with the scales of FitScales
   Index hadamard = 0;  ///< rows are rotated in blocks of so many columns before they are encoded; 0: not
   Residual residual = Residual::none;
   Index waiting = 0;  ///< R

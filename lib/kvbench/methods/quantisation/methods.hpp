@@ -11,6 +11,7 @@ MethodInfo int8_method();
 MethodInfo int4_method();
 MethodInfo int2_method();
 MethodInfo q8_0_method();
+MethodInfo q6_0_method();
 MethodInfo q5_1_method();
 MethodInfo q5_0_method();
 MethodInfo q4_1_method();

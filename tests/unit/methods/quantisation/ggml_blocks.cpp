@@ -64,6 +64,17 @@ TEST_CASE("q5_0 has sixteen steps on the side of the largest number, and fifteen
   CHECK(rounded_keys("q5_0", {}, block_of({-16, 15.6f, 2.5f, -2.5f, 0.3f})) == block_of({-16, 15, 3, -2, 0}));
 }
 
+// s = 1. The codes -32, 31 and 3 (2.5 + 32.5 is 35) are fitted by 2026812.3 / 2008248.4 = 1.00924, in f16 1033 / 1024;
+// those of -8, 7, 2 and -2 (ties to even) by 7231.332 / 6976.24 = 1.03657, in f16 1061 / 1024.
+TEST_CASE("q6_0 and q4_0 of ik_llama.cpp fit a second scale to their codes") {
+  constexpr float six = 1033.0f / 1024, four = 1061.0f / 1024;
+  CHECK(rounded_keys("q6_0", {}, block_of({-32, 31, 3})) == block_of({-32, 31, 3}));
+  CHECK(rounded_keys("q6_0", {}, block_of({-32, 31.6f, 2.5f})) == block_of({-32 * six, 31 * six, 3 * six}));
+  CHECK(rounded_keys("q4_0", {{"form", "ik"}}, block_of({-8, 7.6f, 2.5f, -2.5f})) ==
+        block_of({-8 * four, 7 * four, 2 * four, -2 * four}));
+  CHECK(rounded_keys("q6_0", {}, block_of({})) == block_of({}));
+}
+
 // Numbers from 0 to 15, then to 31: s = 1. 2.5 + 0.5 is 3.
 TEST_CASE("q4_1 and q5_1 have 15 and 31 steps from the minimum") {
   CHECK(rounded_keys("q4_1", {}, block_of({15, 2.5f, 14.4f})) == block_of({15, 3, 14}));
@@ -99,10 +110,10 @@ TEST_CASE("iq4_nl is what its rule gives number by number") {
 }
 
 TEST_CASE("formats of ggml stay within their worst cases, and do not change the order of numbers") {
-  const std::vector<std::pair<const char*, double>> formats = {// worst case in ranges of the block
-                                                               {"q8_0", 1.0 / 127 / 2}, {"q5_1", 1.0 / 31 / 2},
-                                                               {"q4_1", 1.0 / 15 / 2},  {"q5_0", 1.0 / 16},
-                                                               {"q4_0", 1.0 / 8},       {"iq4_nl", 1.0 / 4}};
+  const std::vector<std::pair<const char*, double>> formats = {
+      // worst case in ranges of the block
+      {"q8_0", 1.0 / 127 / 2}, {"q6_0", 1.0 / 16}, {"q5_1", 1.0 / 31 / 2}, {"q4_1", 1.0 / 15 / 2},
+      {"q5_0", 1.0 / 16},      {"q4_0", 1.0 / 8},  {"iq4_nl", 1.0 / 4}};
   for (const auto& format : formats) {
     const std::string name = format.first;
     const double worst = format.second;
