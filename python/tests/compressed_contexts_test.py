@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench.compressed() with several models, contexts, caches and masks."""
+import contextlib
 import copy
 import math
 import sys
@@ -220,6 +221,51 @@ class Calls(ContextsTest):
             mask[0, hidden] = 0
             with self.refuses("hides tokens"):
                 decoded(mask)
+
+    def test_calls_inside_which_a_with_statement_begins_or_ends_are_refused(self):
+        """As it does where another thread calls the model. A call before leaves no layers that pass for its own."""
+        def call(before, within, kept=(), **named):
+            for context in kept:
+                context.__enter__()
+            if kept:
+                self.model(token_ids(), use_cache=False)
+            for context in before:
+                context.__enter__()
+            module = self.model.model.layers[1]
+
+            def change(*_):
+                hook.remove()
+                within()
+            hook = module.register_forward_pre_hook(change)
+            self.model(token_ids(), **named)
+        for named in ({"use_cache": False}, {"use_cache": True}):
+            for implementation, words in (("sdpa", "has no mask; nor has a call that had begun"),
+                                          ("eager", "or the call had begun when the with statement did")):
+                self.model.set_attn_implementation(implementation)
+                with self.subTest(implementation, **named), contextlib.ExitStack() as stack:
+                    made = [kvbench.compressed(self.model, method, 16, context=CONTEXT) for method in (SNAPKV, "h2o")]
+                    with self.refuses(words):
+                        call([], lambda: stack.enter_context(made[0]), **named)
+                for kept in ([], [0]):
+                    with self.subTest(implementation, kept=kept, **named), warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        made = [kvbench.compressed(self.model, method, 16, context=CONTEXT)
+                                for method in (SNAPKV, "h2o")]
+                        if not kept:
+                            made[0].__enter__()
+                        with self.refuses("layer 1: this call of the model had begun"):
+                            call(made[1:], lambda: made[1].__exit__(None, None, None), [made[at] for at in kept],
+                                 **named)
+                        with self.refuses("goes on after the with statement in which it began"):
+                            call([], lambda: made[0].__exit__(None, None, None), **named)
+        self.model.set_attn_implementation("sdpa")
+
+    def test_contexts_that_stay_whole_are_counted(self):
+        for named in ({"use_cache": False}, {"use_cache": True}):
+            with kvbench.compressed(self.model, SNAPKV, 16, context=10, whole=True) as run:
+                for _ in range(3):
+                    self.model(token_ids(20), **named)
+            self.assertEqual(list(run.whole.values()), [3], named)
 
     def test_packed_sequences_are_refused(self):
         positions = torch.cat([torch.arange(30), torch.arange(30)])[None]

@@ -128,7 +128,8 @@ class Report(CliTest):
             self.assertEqual(svg.tag, "{http://www.w3.org/2000/svg}svg")
             self.assertTrue(all(node.get("class") is None for node in svg.iter()))
             words = " ".join(node.text or "" for node in svg.iter())
-            for part in ("; " + os.path.basename(self.trace), "tokens", "% of the tokens"):
+            budgets = "12.5 %, 25 %" if "and-cost" in name else "12.5 %" if "budget-12.5" in name else "25 %"
+            for part in ("; " + os.path.basename(self.trace), "tokens", f"; decode; {budgets} of the tokens."):
                 self.assertIn(part, words)  # it stands alone
         self.assertIn("snapkv", {node.text for node in svg.iter("{http://www.w3.org/2000/svg}text")})
         done = run("report", self.csv, "--figure", "error-by-method", "-o", self.path("one.pdf"))

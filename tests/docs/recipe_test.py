@@ -92,6 +92,15 @@ class Recipes(unittest.TestCase):
             with self.assertRaises(AssertionError):
                 patched("x", text, lines)
 
+    def test_run_the_tests_that_they_write(self):
+        for name, page in self.pages.items():
+            patterns = [re.search(r"-R '?([^' ]+)", command) for command in commands_of(page)]
+            for path in files_of(page):
+                if path.startswith("tests/unit/"):
+                    test = "unit_" + path.split("/")[-2]
+                    with self.subTest(page=name, test=test):
+                        self.assertTrue(any(found and re.search(found[1], test) for found in patterns))
+
     @unittest.skipUnless(os.environ.get("KVBENCH_RECIPES"), "KVBENCH_RECIPES names no folder to follow them in")
     def test_hold_to_the_letter(self):
         folder = pathlib.Path(os.environ["KVBENCH_RECIPES"])

@@ -79,6 +79,8 @@ WORDS = (
     ("kvbench replay t.h5 -m evictio", "Did you mean 'eviction'?"),
     ("kvbench replay t.h5 -m famlies", "Did you mean 'families'?"),
     ("kvbench replay t.h5 -m all,-quantiser", "'quantiser'. Here it is quantisation."),
+    ("kvbench replay t.h5 -m oracle-error+q4_0", "no method 'oracle-error+q4_0': oracle-error is a ceiling"),
+    ("kvbench methods oracle-error+kivi4", "has no cache to store in fewer bits"),
     ("kvbench replay t.h5 -m snapkv+q4_0+q8_0", "no method 'snapkv+q4_0+q8_0': it has more than one +;"),
     ("kvbench replay t.h5 -m plan:a,b.toml", "a: ", "In a list of methods a comma parts names"),
     ("kvbench replay t.h5 -m 'plan:a[b.toml'", "brackets stand once", "rename a file whose path has one."),

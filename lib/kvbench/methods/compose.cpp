@@ -32,6 +32,11 @@ void check_order(const MethodInfo& method, const MethodInfo& quantiser) {
     throw Error("there is no method '{}': both store tokens in fewer bits, and one can", name);
   if (method.kind == Kind::exact)
     throw Error("there is no method '{}': '{}' alone stores all tokens", name, quantiser.name);
+  if (method.name == "oracle-error")  // its weights are fitted to exact keys and values of each block of queries
+    throw Error(
+        "there is no method '{}': oracle-error is a ceiling for weighted tokens and has no cache to store in "
+        "fewer bits; give {} to a method that has one, such as oracle-topk+{}",
+        name, quantiser.name, quantiser.name);
 }
 
 bool has_param(const MethodInfo& info, std::string_view name) {

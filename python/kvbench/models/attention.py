@@ -43,7 +43,8 @@ class LazyMask:
 
     def __getattr__(self, name):
         raise MaskInUse(f"this model cannot be run by kvbench: it computes with its attention mask ({name}) instead of "
-                        "giving it to its attention, so that what a query sees is known to its own code alone.")
+                        "giving it to its attention, so that what a query sees is known to its own code alone; or this "
+                        "call goes on after the with statement in which it began.")
 
     @classmethod
     def __torch_function__(cls, function, *_):
@@ -220,7 +221,8 @@ def refuse_unknown(module, mask, scaling, options, done):
         raise Error(f"{where}: its attention has no mask; nor has a call that had begun when the with statement did.")
     if not isinstance(mask, LazyMask):
         raise Error(f"{where}: its mask is an array of the caller or of the model's own code (ALiBi or another "
-                    "position bias), which transformers' mask functions do not describe.")
+                    "position bias), which transformers' mask functions do not describe; or the call had begun when "
+                    "the with statement did.")
     if not hasattr(sys.modules[type(module).__module__], "eager_attention_forward"):
         raise Error(f"{where}: transformers has no eager attention for it, with which its own could be computed.")
 

@@ -227,7 +227,11 @@ class Compression:
         if has_fixed_length(cache, number):
             raise Error(f"layer {number}: its cache has a fixed length (StaticCache), of which kvbench does not see "
                         "how much is in use; leave cache_implementation out, or give a DynamicCache.")
+        if held == 0 and number == self._chosen[0]:
+            sequence.clear()
         layer = sequence.get(number)
+        if number != self._chosen[0]:
+            self._check_begun(sequence, number, held)
         if held == 0:
             layer = sequence[number] = Layer(self, number)
         elif layer is None or held not in layer.held():
@@ -239,6 +243,14 @@ class Compression:
         if self._scored and number == self._numbers[0]:
             self._scored.read(layer, t)
         return self._answer(sequence, call, t, layer.tokens + t, positions)
+
+    def _check_begun(self, sequence, number, held):
+        """Raises Error unless the first layer has answered this call, of which a later one is about to."""
+        first, layer = sequence.get(self._chosen[0]), sequence.get(number)
+        if held == 0 and (first is None or layer is not None) or \
+                held > 0 and layer is not None and (first is None or first.tokens <= layer.tokens):
+            raise Error(f"layer {number}: this call of the model had begun when the with statement of compressed() did, "
+                        "or goes on after one inside it has ended; begin and end calls inside the same ones.")
 
     def _answer(self, sequence, call, t, n, positions):
         """Of the tokens of a call, those of the context are answered exactly, the others by the compressed cache. A

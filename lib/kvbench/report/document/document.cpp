@@ -34,10 +34,22 @@ std::optional<Figure> take_first_drawing(std::vector<Figure>& figures) {
   return first;
 }
 
-void name_source(std::vector<Block>& blocks, const std::string& source) {
+void name_source(std::vector<Block>& blocks, const std::string& source, const std::string& budgets,
+                 const std::string& bars) {
   for (Block& block : blocks) {
-    if (auto* const figure = std::get_if<Figure>(&block)) figure->alone = source + " " + figure->alone;
+    auto* const figure = std::get_if<Figure>(&block);
+    if (figure == nullptr) continue;
+    if (!bars.empty()) figure->alone = figure->alone.empty() ? bars : bars + " " + figure->alone;
+    if (figure->alone.empty()) figure->alone = figure->caption;
+    figure->source = source, figure->budgets = budgets;
   }
+}
+
+/// What a file of a drawing says below it.
+std::string words_below(const Figure& figure, const Drawing& drawing) {
+  if (figure.source.empty()) return figure.alone.empty() ? figure.title + ". " + figure.caption : figure.alone;
+  const std::string& budgets = drawing.budgets.empty() ? figure.budgets : drawing.budgets;
+  return fmt::format("{}{}{}. {}", figure.source, budgets.empty() ? "" : "; ", budgets, figure.alone);
 }
 
 void append(std::vector<Block>& blocks, std::vector<Block> more) {
@@ -95,8 +107,7 @@ std::vector<NamedDrawing> drawings_of(const Document& document) {
       std::string name = short_name(figure->title);
       if (name.find(own) == std::string::npos) name += "/" + own;
       const int number = ++used[name];
-      out.push_back({number == 1 ? name : fmt::format("{}-{}", name, number), &drawing,
-                     figure->alone.empty() ? figure->title + ". " + figure->caption : figure->alone});
+      out.push_back({number == 1 ? name : fmt::format("{}-{}", name, number), &drawing, words_below(*figure, drawing)});
     }
   }
   return out;

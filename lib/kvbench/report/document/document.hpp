@@ -95,8 +95,10 @@ struct Figure {
   std::string title;
   std::vector<Drawing> drawings = {};  ///< side by side where there is room
   std::string caption = "";
-  std::string alone = "";  ///< what a file of one drawing says below it: source and marks; "": title and caption
-  DocTable numbers = {};   ///< the values that are drawn; without columns: another table of the section has them
+  std::string source = "";   ///< what is drawn, without the budgets; named in a file of one drawing
+  std::string budgets = "";  ///< those of the drawings that do not say theirs, in words
+  std::string alone = "";    ///< what a file of one drawing says of its marks; "": the caption, with a source or title
+  DocTable numbers = {};     ///< the values that are drawn; without columns: another table of the section has them
   bool folded = false;
 };
 
@@ -130,8 +132,10 @@ std::optional<Figure> take_first_drawing(std::vector<Figure>& figures);
 /// it themselves.
 std::vector<std::string> notes_of(const DocTable& table);
 
-/// Puts the source before what the figures of the blocks say alone.
-void name_source(std::vector<Block>& blocks, const std::string& source);
+/// Says of the figures of the blocks, where a file has one of their drawings alone, what they are drawn from. `budgets`:
+/// those of drawings that do not say theirs, in words. `bars`: what bars mean in all of them, as a sentence.
+void name_source(std::vector<Block>& blocks, const std::string& source, const std::string& budgets,
+                 const std::string& bars = "");
 
 /// Appends.
 void append(std::vector<Block>& blocks, std::vector<Block> more);
@@ -143,7 +147,7 @@ void append_folded(std::vector<Block>& blocks, const std::string& heading, std::
 struct NamedDrawing {
   std::string name;  ///< of its figure, and its own where that of the figure lacks it: "error-by-layer/budget-25mem"
   const Drawing* drawing;
-  std::string alone;  ///< Figure::alone, or title and caption
+  std::string alone;  ///< what a file of it alone says below it: source, budgets and marks
 };
 
 /// All drawings of the document, in its order, with distinct names.

@@ -186,7 +186,6 @@ Figure predicted_figure(const EvalSection& section, const PredictedByName& predi
   if (!small.empty())
     figure.caption += fmt::format(" Below {} nats, predicted / measured is {} in the median of {} configurations.",
                                   replay::largest_predicted, three_digits(quantile(small, 0.5)), small.size());
-  figure.alone = fmt::format("{} on {}, {} tokens. {}", section.model, section.text, section.context, figure.caption);
   return figure;
 }
 

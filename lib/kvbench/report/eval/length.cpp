@@ -201,7 +201,7 @@ std::vector<LengthSection> length_sections(std::span<const EvalSection> evaluati
     append_filled(one.section.blocks, growth_table(growths));
     one.section.blocks.emplace_back(Paragraph{meaning()});
     append_filled(one.section.blocks, std::move(answer));
-    name_source(one.section.blocks, scope + ". Bars: 95 % intervals over documents.");
+    name_source(one.section.blocks, scope, "", "Bars: 95 % intervals over documents.");
   }
   return out;
 }

@@ -176,8 +176,9 @@ Section section_of(const EvalSection& section) {
   append_filled(missing, broken_table(section));
   append_folded(out.blocks, "Configurations without results, or of fewer layers", std::move(missing));
   name_source(out.blocks,
-              fmt::format("{} on {}, {} tokens, {}; {}. Bars: 95 % intervals over documents.", section.model,
-                          section.text, section.context, layers_text(section.settings), budget_words(section.budgets)));
+              fmt::format("{} on {}, {} tokens, {}", section.model, section.text, section.context,
+                          layers_text(section.settings)),
+              budget_words(section.budgets), "Bars: 95 % intervals over documents.");
   return out;
 }
 

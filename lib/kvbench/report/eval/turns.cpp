@@ -196,7 +196,7 @@ std::vector<Section> turn_sections(std::span<const EvalSection> evaluations) {
     append_filled(one.blocks, turn_table(turns));
     one.blocks.emplace_back(Paragraph{meaning_of_turns()});
     append_filled(one.blocks, std::move(answer));
-    name_source(one.blocks, scope + ". Bars: 95 % intervals over conversations.");
+    name_source(one.blocks, scope, "", "Bars: 95 % intervals over conversations.");
   }
   return out;
 }

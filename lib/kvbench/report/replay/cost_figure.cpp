@@ -107,6 +107,11 @@ std::string vague_words(const std::vector<Series>& all) {
 
 bool is_tied(const ReplayRow& r) { return r.tied == true && !r.is_best(); }
 
+Drawing drawn(Drawing drawing, std::span<const Budget> budgets) {
+  drawing.budgets = budget_words(budgets);
+  return drawing;
+}
+
 Drawing dots_at(const std::vector<Series>& all, const Budget& budget) {
   const std::vector<Series> shown = at_budgets(all, {budget});
   const replay::RankingFigure& figure = figure_of(all);
@@ -131,7 +136,7 @@ Drawing dots_at(const std::vector<Series>& all, const Budget& budget) {
          .tip = tip(series, r)});
   }
   std::ranges::stable_sort(plot.rows, {}, [](const DotRow& row) { return row.value; });
-  return draw(plot);
+  return drawn(draw(plot), {&budget, 1});
 }
 
 double cost_of(const ReplayRow& r, const PlottedCost& cost) { return (r.*cost.of)(); }
@@ -255,7 +260,8 @@ Figure cost_figure(const std::vector<Series>& all, const std::vector<Budget>& bu
         return std::ranges::any_of(series.rows, [&](const ReplayRow* r) { return has_cost(*r, cost); });
       };
       if (!other && std::ranges::any_of(shown, has_points))
-        figure.drawings.push_back(draw(chart_of(shown, cost, group, figure.drawings.empty() ? page_width : 450)));
+        figure.drawings.push_back(
+            drawn(draw(chart_of(shown, cost, group, figure.drawings.empty() ? page_width : 450)), group));
     }
   }
   return figure;

@@ -127,8 +127,10 @@ std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vect
                  ranking.average_title(), ranking.quantity),
              .numbers = layer_numbers(all, shown, layers),
              .folded = folded};
-    for (const Budget& budget : shown)
+    for (const Budget& budget : shown) {
       f.drawings.push_back(draw(map_of(ranked(all, budget), budget, layers, ranking, extent)));
+      f.drawings.back().budgets = budget_words(budget);
+    }
     return f;
   };
   std::vector<Budget> filled;
@@ -154,6 +156,7 @@ constexpr std::size_t most_head_maps = 100;
 /// The errors of one configuration, of all seeds.
 struct HeadErrors {
   std::string name;
+  Budget budget;
   std::vector<double> all;
   std::map<std::pair<std::int64_t, Index>, std::vector<double>> by_place;  ///< layer, query head
 };
@@ -164,7 +167,7 @@ std::vector<HeadErrors> errors_by_head(const ReplayPart& part) {
     if (!r.ok() || r.method == "exact" || std::isnan(r.error)) continue;
     const std::string name = fmt::format("{}{}{} at {}", r.method, r.params.empty() ? "" : " ", r.params, r.budget);
     HeadErrors& errors = by_name[name];
-    errors.name = name;
+    errors.name = name, errors.budget = r.budget;
     errors.all.push_back(r.error);
     errors.by_place[{r.layer.value_or(0), r.query_head.value()}].push_back(r.error);
   }
@@ -211,8 +214,10 @@ std::vector<Block> head_figures(const ReplayPart& part) {
     text += fmt::format(" Of {} rows, the {} with the lowest errors have a map.", rows, maps.size());
   std::vector<Block> blocks = {Paragraph{.text = text, .of_drawings = true}};
   for (const HeadErrors& errors : maps) {
-    blocks.emplace_back(Figure{
-        .title = "Layers and heads of " + errors.name, .drawings = {draw(head_map(errors, extent))}, .folded = true});
+    Figure figure{
+        .title = "Layers and heads of " + errors.name, .drawings = {draw(head_map(errors, extent))}, .folded = true};
+    figure.drawings.back().budgets = budget_words(errors.budget);
+    blocks.emplace_back(std::move(figure));
   }
   return blocks;
 }

@@ -180,6 +180,7 @@ std::vector<Block> query_figures(const ReplaySection& section, const ReplayPart&
             queries_per_block, errors.front().along.size() > most_texts ? "; the first prompts" : ""),
         .numbers = quantile_table(errors)};
     std::ranges::move(courses(errors), std::back_inserter(figure.drawings));
+    for (Drawing& drawing : figure.drawings) drawing.budgets = budget_words(budget);
     blocks.emplace_back(std::move(figure));
   }
   return blocks;
@@ -342,10 +343,12 @@ std::vector<Block> attention_figure(const ReplaySection& section, const ReplayPa
     map.kept.push_back(
         {series->name(), kept_shares(tables, place.query_head % info.group(), static_cast<std::size_t>(map.tokens))});
   }
+  Drawing drawing = draw(map);
+  drawing.budgets = budget_words(budgets[0]);
   return {
       Figure{.title = fmt::format("Attention{} of the head on which {} has its largest error",
                                   map.kept.empty() ? "" : " and kept tokens", head->configurations[0].first->name()),
-             .drawings = {draw(map)},
+             .drawings = {std::move(drawing)},
              .caption = std::string("Exact attention, one row per group of neighbouring queries from the first to "
                                     "the last; the colours are logarithmic, from 0.0001 (faintest) to 1.") +
                         (map.kept.empty() ? " The raw results have no kept tokens (--raw-outputs)."

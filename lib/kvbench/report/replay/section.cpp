@@ -275,15 +275,15 @@ std::string texts_of(const ReplayPart& part) {
 }
 
 /// What files of single figures say of all of them: "MODEL; smollm2-135m.h5, 2 texts (genesis, code), 1024 tokens,
-/// 5 of 30 layers; decode; 12.5, 25 % of the memory."
-std::string source_of(const ReplaySection& section, const ReplayPart& part, const std::vector<Budget>& budgets) {
+/// 5 of 30 layers; decode"
+std::string source_of(const ReplaySection& section, const ReplayPart& part) {
   Distinct<double> tokens;
   for (const ReplayRow& r : part.overall) {
     if (r.ok()) tokens.add(r.context_tokens);
   }
   const std::string lengths = tokens.list().empty() ? "" : fmt::format(", {} tokens", range_text(tokens.list()));
-  return fmt::format("{}; {}{}{}{}; {}; {}.", part.model, name_of(part), texts_of(part), lengths, layers_text(part),
-                     section.protocol, budget_words(budgets));
+  return fmt::format("{}; {}{}{}{}; {}", part.model, name_of(part), texts_of(part), lengths, layers_text(part),
+                     section.protocol);
 }
 
 /// `several`: its section has other parts.
@@ -313,7 +313,8 @@ PartBlocks blocks_of(const ReplaySection& section, const ReplayPart& part, const
   for (const trace::Reader* trace : files.traces)
     append(out.details, attention_figure(section, part, shown.series, files.raw, *trace));
   if (several && !out.details.empty()) out.details.insert(out.details.begin(), Paragraph{name});
-  for (auto* blocks : {&out.shown, &out.figures, &out.details}) name_source(*blocks, source_of(section, part, budgets));
+  for (auto* blocks : {&out.shown, &out.figures, &out.details})
+    name_source(*blocks, source_of(section, part), budget_words(budgets));
   return out;
 }
 

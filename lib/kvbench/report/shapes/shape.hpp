@@ -67,6 +67,7 @@ struct Drawing {
   bool rigid = false;            ///< fixed width; otherwise pages scale the drawing between 4/5 and 6/5
   std::string title;             ///< as drawn; may be empty
   std::string description;       ///< for screen readers
+  std::string budgets = "";      ///< those that it draws, in words; "": those of its figure
 
   const std::string& label() const { return title.empty() ? description : title; }
 };
