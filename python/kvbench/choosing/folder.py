@@ -100,7 +100,7 @@ class Work(Run):
     is there is done."""
 
     def __init__(self, question: "Question", lock: int) -> None:
-        super().__init__(question.quiet, question.threads, lock)
+        super().__init__(question.quiet, question.threads, lock, question.commands.get("kveval"))
         self.question, self.model = question, LoadedModel(question)
         self.folder, self.plans_in = question.output, plain_path(question.output)
         check_not_input(self.path("recording.json"), [*model_files(question.model), *question.text])
