@@ -125,6 +125,10 @@ void declare_run(CLI::App& app, Options& o, Lists& lists) {
   app.add_flag("--per-layer", o.rows.layers, "Also write one row per layer, with its errors");
   app.add_flag("!--no-times", o.times, "Leave the time columns out, so that files can be compared byte by byte");
   app.add_flag("-q,--quiet", o.quiet, "Do not show progress");
+  app.add_flag(
+      "--commands", o.commands,
+      "Run the command lines that standard input gives, and load a model that the next one names too once: each "
+      "word ends with a NUL byte, an empty word ends a command; each end is told by a line \"done CODE\"");
 }
 
 void use_flags(const CLI::App& app, Options& o) {
@@ -314,6 +318,10 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     app::require_alone(app, "--list-tasks");
     app::print(eval::list_of_tasks());
     return {std::nullopt, 0};
+  }
+  if (options.commands) {
+    if (words.size() > 1) throw Error("--commands has no effect beside other flags, which are those of its commands");
+    return {options, 0};
   }
   app::check_values(app, words);
   if (!options.sweep.empty()) refuse_flags_beside_sweep(app);

@@ -47,6 +47,7 @@ struct Options {
   std::vector<std::string> labels;  ///< --label, of what is printed for readers
   app::CellsFlags cells;
   bool times = true, quiet = false;
+  bool commands = false;  ///< nothing else is set: commands come from standard input
 
   Index context() const { return contexts.back(); }  ///< of the documents that are made
   /// Whether the method of a configuration has the property.

@@ -79,7 +79,7 @@ void add_conversations(const Options& options, const llama::Model& model, eval::
     const Index tokens = std::ssize(document.context) + std::ssize(document.scored);
     if (tokens > model.training_context())
       throw Error("{}: {} has {} tokens, and {} was trained on {}; leave its last turns out", options.transcripts, name,
-                  tokens, model.path(), model.training_context());
+                  tokens, options.model, model.training_context());
     results.context_tokens = std::max(results.context_tokens, tokens);
     results.documents.push_back({.task = 0, .document = std::move(document)});
   }
@@ -95,7 +95,7 @@ void use_chat(const llama::Model& model, eval::TaskRequest& request) {
 }
 
 eval::TaskRequest task_request(const Options& options, const std::string& text, const llama::Model& model) {
-  if (!model.has_tokenizer()) throw Error("{}: {} has no tokenizer; give token ids with --ids", text, model.path());
+  if (!model.has_tokenizer()) throw Error("{}: {} has no tokenizer; give token ids with --ids", text, options.model);
   eval::TaskRequest request{.tokenize = [&model](const std::string& piece) { return model.tokenize_piece(piece); },
                             .haystack = llama::read_text(text),
                             .haystack_name = text,
@@ -149,7 +149,7 @@ void make_documents(const Options& options, const llama::Model& model, eval::Eva
   const Index shortest = options.contexts.front();
   if (options.generation.tokens == 0 && shortest + options.score > model.training_context()) {
     throw Error("--context {} and --score {}: {} was trained on {} tokens; give at most that number in total", shortest,
-                options.score, model.path(), model.training_context());
+                options.score, options.model, model.training_context());
   }
   for (const std::string& name : options.tasks) results.tasks.push_back(&eval::find_task(name));
   for (const std::string& path : options.ids) add_lengths(options, 0, from_ids(options, path, model), results);

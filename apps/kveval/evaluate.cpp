@@ -206,38 +206,54 @@ void describe(const Options& options, const llama::Model& model, eval::EvalResul
   }
 }
 
-/// Loads the model and evaluates all documents.
-void run_model(const Options& options, eval::PassFile& passes, eval::EvalResults& results) {
+/// The model of the options, loaded unless it is there, and its documents, which are made before a copy with fp32
+/// weights: that takes minutes.
+const llama::Model& load(const Options& options, int threads, LoadedModel& loaded, eval::EvalResults& results) {
+  const bool there =
+      loaded.path == options.model && loaded.f32 == options.f32 && loaded.sha256 == app::model_sha256(options.model);
+  if (there) {
+    for (const std::string& part : app::model_files(options.model)) remember_read(part);
+  } else {
+    loaded = {};
+    loaded.model.emplace(options.model);
+    loaded.model->refuse_unsupported();
+  }
+  make_documents(options, *loaded.model, results);
+  results.model_sha256 = there ? loaded.sha256 : app::model_sha256(options.model);
+  if (options.f32 && !loaded.model->is_f32())
+    loaded.model.emplace(llama::converted_to_f32(*loaded.model, results.model_sha256, threads));
+  loaded.path = options.model, loaded.sha256 = results.model_sha256, loaded.f32 = options.f32;
+  return *loaded.model;
+}
+
+/// Evaluates all documents in the model.
+void run_model(const Options& options, LoadedModel& loaded, eval::PassFile& passes, eval::EvalResults& results) {
   llama::quiet_llama();
   llama_backend_init();
   const int threads = static_cast<int>(thread_count(options.how));
-  std::optional<llama::Model> model(options.model);
-  model->refuse_unsupported();
-  make_documents(options, *model, results);
-  results.model_sha256 = app::model_sha256(options.model);
-  if (options.f32 && !model->is_f32()) model.emplace(llama::converted_to_f32(*model, results.model_sha256, threads));
-  const Index tokens = longest(options, *model, results);
-  check_memory(options, *model, tokens);
-  const std::vector<int> layers = captured_layers(options, *model);
-  llama::CaptureOptions wanted = llama::capture_options(*model, layers, threads);
+  const llama::Model& model = load(options, threads, loaded, results);
+  const Index tokens = longest(options, model, results);
+  check_memory(options, model, tokens);
+  const std::vector<int> layers = captured_layers(options, model);
+  llama::CaptureOptions wanted = llama::capture_options(model, layers, threads);
   wanted.column_sums = true;
   wanted.speculated = options.any([](const methods::MethodInfo& method) { return method.speculates; });
-  llama::Injector injector(wanted, model->num_layers());
-  llama::Context context(*model, {.num_tokens = tokens,
-                                  .threads = threads,
-                                  .two_sequences = true,
-                                  .shorter = "--context",
-                                  .on_node = llama::Injector::on_node,
-                                  .stop = llama::Injector::stop,
-                                  .user_data = &injector});
-  describe(options, *model, results);
+  llama::Injector injector(wanted, model.num_layers());
+  llama::Context context(model, {.num_tokens = tokens,
+                                 .threads = threads,
+                                 .two_sequences = true,
+                                 .shorter = "--context",
+                                 .on_node = llama::Injector::on_node,
+                                 .stop = llama::Injector::stop,
+                                 .user_data = &injector});
+  describe(options, model, results);
   Projections projections;
-  run_documents({options, *model, context, injector, projections}, layers, passes, results);
+  run_documents({options, model, context, injector, projections}, layers, passes, results);
 }
 
 }  // namespace
 
-int evaluate(const Options& options) {
+int evaluate(const Options& options, LoadedModel& loaded) {
   check_paths(options);
   check_labels(options);
   Outputs outputs(options);
@@ -247,7 +263,7 @@ int evaluate(const Options& options) {
   {
     const app::AtForcedExit at_forced_exit([&] { app::explain_interruption("kveval", outputs.cells_path); });
     try {
-      run_model(options, passes, results);
+      run_model(options, loaded, passes, results);
     } catch (const Interrupted&) {
       app::explain_interruption("kveval", outputs.cells_path);
       return 130;

@@ -8,10 +8,69 @@ import types
 from unittest import mock
 
 from support import PackageTest
+from kvbench import Error
 from kvbench.choosing import run
 
 
+# Takes commands as kveval --commands does: each word ends with a NUL byte, an empty word ends a command.
+KEPT = f"""#!{sys.executable}
+import os, sys
+assert sys.argv[1:] == ["--commands"], sys.argv
+words, word = [], b""
+while byte := os.read(0, 1):
+    if byte != b"\\0":
+        word += byte
+        continue
+    words, word = words + [word.decode()], b""
+    if words[-1]:
+        continue
+    if words[0] == "made":
+        open(words[1], "w").write(f"{{os.getpid()}} {{len(words)}}")
+    else:
+        print("kveval: no room", file=sys.stderr, flush=True)
+    if words[0] == "killed":
+        os.kill(os.getpid(), 9)
+    print("done", 0 if words[0] == "made" else 2, flush=True)
+    words = []
+"""
+
+
 class Runs(PackageTest):
+    def test_a_program_that_is_kept(self):
+        """One process runs all commands, until release() or until it dies; then another one does."""
+        kept = self.path("kveval")
+        pathlib.Path(kept).write_text(KEPT)
+        os.chmod(kept, 0o755)
+        runs = run.Run(quiet=True, kept=kept)
+
+        def process(name):
+            runs.run(self.path(name), kept, "made", self.path(name))
+            number, words = pathlib.Path(self.path(name)).read_text().split()
+            self.assertEqual(words, "3")
+            return number
+
+        first = process("a")
+        with self.assertRaisesRegex(Error, "^kveval failed: kveval: no room$"):
+            runs.run(self.path("b"), kept, "refused")
+        self.assertEqual(process("c"), first)
+        with self.assertRaisesRegex(OSError, "kveval was ended by SIGKILL, as when memory is short"):
+            runs.run(self.path("b"), kept, "killed")
+        second = process("d")
+        runs.release()
+        self.assertEqual(len({first, second, process("e")}), 3)
+        runs.release()
+        runs.release()
+        for number in (first, second):
+            self.assertFalse(os.path.exists(f"/proc/{number}"))
+
+    def test_a_kept_program_that_is_interrupted(self):
+        kept = self.path("kveval")
+        pathlib.Path(kept).write_text("#!/bin/sh\necho $$ >'" + self.path("pid") + "'\nexec sleep 60\n")
+        os.chmod(kept, 0o755)
+        runs = run.Run(quiet=True, kept=kept)
+        with mock.patch.object(run.Run, "_read", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
+            runs.run(self.path("a"), kept, "made", self.path("a"))
+        self.assertIsNone(runs._child)
     def test_a_program_that_is_killed(self):
         for number, expected in ((9, OSError), (15, KeyboardInterrupt)):
             with self.assertRaises(expected):

@@ -77,6 +77,7 @@ def record(work: Work, recorded: list[str]) -> str:
                  *work.threads())
         return trace
     order = channel_order(work, recorded[0])
+    work.release()  # the recording loads the model itself
     work.say(f"recording {len(recorded)} documents with {question.probes} probes each; this is done once")
     work.run(trace, sys.executable, "-m", "kvbench.dump_hf", "--model", question.model, "--ids", *recorded, "--ctx",
              length, "--prompt-tokens", question.context, "--probes", question.probes, *order, "--dtype", "f16",

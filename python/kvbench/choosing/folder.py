@@ -9,7 +9,7 @@ a folder `answer-...` for each question that was asked of them.
     measured/T-I.K.csv      tables of kveval, each of one document
     plans/plan-DIGEST.toml  plans that were measured
     answer-NAME/            of one question: question.json, predicted.csv, plan.toml (no-plan.json: why there is none),
-                            raced.json, answer.md
+                            raced.json, formats.csv, answer.md
 
 Names in these files are relative, so that the folder can be moved."""
 
@@ -100,7 +100,7 @@ class Work(Run):
     is there is done."""
 
     def __init__(self, question: "Question", lock: int) -> None:
-        super().__init__(question.quiet, question.threads, lock)
+        super().__init__(question.quiet, question.threads, lock, question.commands.get("kveval"))
         self.question, self.model = question, LoadedModel(question)
         self.folder, self.plans_in = question.output, plain_path(question.output)
         check_not_input(self.path("recording.json"), [*model_files(question.model), *question.text])

@@ -19,6 +19,7 @@ class NothingFits(Error):
     """A program ran and says that nothing fits the budget."""
 
 
+DONE = re.compile(r"done (\d+)")  # what kveval --commands says at the end of a command
 ENDED = {1: NothingFits, 3: OSError}  # by exit code, which docs/commands.md lists
 
 
@@ -31,12 +32,24 @@ def copies() -> dict[str, int]:
     return {}
 
 
+def stop(child: "subprocess.Popen[bytes]") -> None:
+    """Ends a program, which removes what it has not finished."""
+    child.terminate()
+    try:
+        child.wait(10)
+    except subprocess.TimeoutExpired:
+        child.kill()
+
+
 class Run:
     """Runs programs. `lock`: the file descriptor of a lock that they hold too, so that a folder is not taken for free
-    as long as a program works in it whose parent was killed."""
+    as long as a program works in it whose parent was killed. `kept`: the path of a program that takes `--commands`: it
+    is started for the first of its commands, and keeps its model for the next ones until release()."""
 
-    def __init__(self, quiet: bool, threads: int | None = None, lock: int | None = None) -> None:
-        self._quiet, self._threads, self._lock = quiet, threads, lock
+    def __init__(self, quiet: bool, threads: int | None = None, lock: int | None = None,
+                 kept: str | None = None) -> None:
+        self._quiet, self._threads, self._lock, self._kept = quiet, threads, lock, kept
+        self._child: subprocess.Popen[bytes] | None = None  # of `kept`
         self.started, self._copies = time.monotonic(), copies()
         self._said, self._first = "", self.started
 
@@ -84,25 +97,64 @@ class Run:
 
     def _run(self, command: list[str]) -> tuple[int, list[str]]:
         """The exit code of a program, and its messages."""
-        messages = []
-        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                              text=True, errors="replace", pass_fds=() if self._lock is None else (self._lock,),
-                              env={**os.environ, STAGES: "1"}) as child:
+        if command[0] == self._kept:
+            return self._ask(command[1:])
+        with self._started(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.PIPE) as child:
             try:
-                for line in child.stderr:
-                    stage = line.strip().partition(f"{STAGES}: ")[2]
-                    if stage:
-                        self.show(stage)
-                    elif line.strip():
-                        messages.append(line.strip())
+                messages, _ = self._read(child.stderr)
                 return child.wait(), messages
-            except BaseException:  # a signal: the program removes what it has not finished
-                child.terminate()
-                try:
-                    child.wait(10)
-                except subprocess.TimeoutExpired:
-                    child.kill()
+            except BaseException:  # a signal
+                stop(child)
                 raise
+
+    def _started(self, command: list[str], **streams: Any) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(command, pass_fds=() if self._lock is None else (self._lock,),
+                                env={**os.environ, STAGES: "1"}, **streams)
+
+    def _read(self, stream: Any) -> tuple[list[str], int | None]:
+        """The messages of a program up to the end of its stream, or to the end of a command, and the exit code of
+        that."""
+        messages = []
+        for line in stream:
+            text = line.decode(errors="replace").strip()
+            stage = text.partition(f"{STAGES}: ")[2]
+            if done := DONE.fullmatch(text):
+                return messages, int(done[1])
+            if stage:
+                self.show(stage)
+            elif text:
+                messages.append(text)
+        return messages, None
+
+    def _ask(self, words: list[str]) -> tuple[int, list[str]]:
+        """The same of a command of the program that is kept."""
+        if self._child is None:
+            self._child = self._started([self._kept, "--commands"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT)
+        child = self._child
+        try:
+            with contextlib.suppress(BrokenPipeError):  # its messages say why
+                child.stdin.write(b"".join(os.fsencode(word) + b"\0" for word in [*words, ""]))
+                child.stdin.flush()
+            messages, code = self._read(child.stdout)
+            if code is None:  # it has ended
+                code = child.wait()
+                self.release()
+            return code, messages
+        except BaseException:  # a signal
+            stop(child)
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Ends the program that is kept, and frees its memory. It has no command."""
+        child, self._child = self._child, None
+        if child is not None:
+            with contextlib.suppress(BrokenPipeError):
+                child.stdin.close()
+            child.stdout.close()
+            child.wait()
 
     def _say_copies(self, words: set[str]) -> None:
         """Names a copy that was made, unless its model is none of these words: another process made it."""
