@@ -25,6 +25,30 @@ measure() {
   if [ "$status" -gt 1 ]; then exit "$status"; fi   # 1: a row failed, and the table says which
 }
 
+# methods_of FORMATS EVICTIONS BUDGET: writes $out/methods.toml for --sweep; formats hold all tokens.
+methods_of() {
+  mkdir -p "$out"
+  cat >"$out/methods.toml" <<END
+[defaults]
+traces = ["none.h5"]   # of replays
+
+[[run]]
+name = "formats"
+methods = ["${1//,/\", \"}"]
+budgets = ["100%mem"]
+
+[[run]]
+name = "evictions"
+methods = ["${2//,/\", \"}"]
+budgets = ["$3"]
+END
+}
+
+# table TITLE REPORT: the table of this title in a report (.md).
+table() {
+  awk -v title="**$1**" '$0 == title { on = 1; next } on && /^\|/ { print; rows++ } on && rows && !/^\|/ { exit }' "$2"
+}
+
 # tokens MODEL TEXT...: sets the array ids to the flags --ids of these texts; their token ids are beside them.
 tokens() {
   local text own

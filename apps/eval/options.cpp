@@ -52,7 +52,7 @@ void declare_documents(CLI::App& app, Options& o, Lists& lists) {
   app.add_option(
          "--transcripts", o.transcripts,
          "File of conversations, one per line as JSON: a list of messages with role and content. Rows per turn, "
-         "and whether the last one is worse than the first (docs/eval.md)")
+         "and whether the last one is worse than the first (docs/turns.md)")
       ->type_name("FILE");
   app.add_option(
       "--compress", lists.compress,
@@ -67,7 +67,7 @@ void declare_documents(CLI::App& app, Options& o, Lists& lists) {
   app.add_option("--context", lists.contexts,
                  "Tokens of the context, which is compressed; default: 4096. Several lengths, such as 512,1024,2048: "
                  "the same scored tokens behind the last tokens of each context, and whether KL grows with them "
-                 "(docs/eval.md)");
+                 "(docs/context-length.md)");
   app.add_option("--score", o.score, "Scored tokens of a document without questions, at most 512")
       ->check(number_in<Index>(2, eval::most_scored_tokens))
       ->capture_default_str();
@@ -82,7 +82,7 @@ void declare_documents(CLI::App& app, Options& o, Lists& lists) {
                "Write the documents as conversations, with the chat template of the model; for tasks with questions");
   app.add_option("--generate", o.generation.tokens,
                  "Free generation: the full and the compressed cache continue each context by themselves, by up to so "
-                 "many tokens, and the full cache's answer is scored (docs/eval.md)")
+                 "many tokens, and the full cache's answer is scored (docs/free-answers.md)")
       ->check(number_in<Index>(2, eval::most_scored_tokens));
   app.add_option("--temperature", o.generation.temperature,
                  "Temperature of sampled answers, which all caches draw with the same random numbers; default: greedy");

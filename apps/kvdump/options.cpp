@@ -31,8 +31,9 @@ void declare_input(CLI::App& app, Options& options) {
       ->type_name("FILE");
   app.add_option("--transcripts", options.transcripts,
                  "File of conversations, one per line as JSON: prompts whose last answer follows the context, in which "
-                 "each other message is a span (docs/eval.md)")
+                 "each other message is a span (docs/turns.md)")
       ->type_name("FILE");
+  app.add_flag("--chat", options.chat, "Put --transcripts into the chat template of the model");
   app.add_option("--ctx", options.ctx,
                  "Tokens to use of each prompt; default: all, up to the training context of the model")
       ->type_name("N")
@@ -99,6 +100,7 @@ void check_effects(const CLI::App& app, const Options& options) {
   if (!options.transcripts.empty() &&
       (options.ctx || options.prompt_tokens || options.queries.kind == QuerySpec::decode))
     throw Error("--transcripts says where a context ends: leave out --ctx, --prompt-tokens and --queries decode:N");
+  if (options.transcripts.empty()) app::refuse_without_effect(app, {"--chat"}, "without --transcripts");
   if (options.queries.kind == QuerySpec::decode && options.prompt_tokens)
     throw Error("--queries decode:N determines the length of the context: omit --prompt-tokens");
 }

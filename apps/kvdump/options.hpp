@@ -18,6 +18,7 @@ struct Options {
   std::string output;
   std::vector<std::string> texts, ids;   ///< one prompt each: texts first, then ids
   std::vector<std::string> transcripts;  ///< a prompt for each conversation, behind these
+  bool chat = false;                     ///< messages of transcripts stand in the chat template of the model
   std::string layers = "all";
   QuerySpec queries;
   std::optional<std::int64_t> prompt_tokens, ctx;

@@ -14,6 +14,7 @@
 #include <kvbench/eval/transcripts.hpp>
 #include <kvbench/trace/layout.hpp>
 
+#include <apps/llama/chat.hpp>
 #include <apps/llama/context.hpp>
 #include <apps/llama/texts.hpp>
 
@@ -57,21 +58,31 @@ Prompt plan(const std::string& path, std::vector<std::int32_t> tokens, const Opt
   return prompt;
 }
 
-/// The last answer follows the context, in which each message is a span.
+/// The last answer follows the context, in which each message is a span; what a chat template puts before a message
+/// belongs to it.
 Prompt plan(const std::string& path, const std::string& name, const eval::Conversation& conversation,
             const Options& options, const Model& model) {
   if (conversation.messages.size() < 2 || !conversation.messages.back().second)
     throw Error("{}: its last message must be an answer of the assistant, behind at least one other message",
                 conversation.place);
-  Prompt prompt{name, model.has_tokenizer() ? model.prefix() : std::vector<std::int32_t>(), 0, {}, {}};
+  const auto [before, after, between] = llama::message_ends(model, options.chat);
+  Prompt prompt{name, {}, 0, {}, {}};
+  const auto append = [&](const std::vector<int>& ids) {
+    prompt.tokens.insert(prompt.tokens.end(), ids.begin(), ids.end());
+  };
+  append(before);
   for (const auto& [content, is_answer] : conversation.messages) {
+    if (options.chat && is_answer != (prompt.spans.size() % 2 == 1))
+      throw Error("{}: messages and answers do not alternate, which --chat expects; leave --chat out",
+                  conversation.place);
     if (!trace::may_name_a_span(content.span))
       throw Error("{}: the name '{}' of a span has not 1 to {} bytes, or a comma", conversation.place,
                   printable(content.span), trace::longest_span_name);
+    const std::int64_t begin = std::ssize(prompt.tokens);
+    if (!prompt.spans.empty()) append(is_answer ? after : between);
     prompt.prompt_tokens = std::ssize(prompt.tokens);
-    const auto ids = llama::tokens_of_message(model, content.text, "\n", content.ids, path);
-    prompt.tokens.insert(prompt.tokens.end(), ids.begin(), ids.end());
-    prompt.spans.push_back({content.span, prompt.prompt_tokens, std::ssize(prompt.tokens)});
+    append(llama::tokens_of_message(model, content.text, options.chat ? "" : "\n", content.ids, path));
+    prompt.spans.push_back({content.span, begin, std::ssize(prompt.tokens)});
   }
   prompt.spans.pop_back();
   if (std::ssize(prompt.tokens) > model.training_context())

@@ -32,22 +32,6 @@ eval::TaskDocument from_ids(const Options& options, const std::string& path, con
           .spans = {{1, options.score, NAN}}};
 }
 
-/// What stands around the messages of a conversation.
-struct Surroundings {
-  std::vector<int> before, after, between;
-};
-
-Surroundings surroundings_of(const Options& options, const llama::Model& model) {
-  const std::vector<std::int32_t> prefix = model.has_tokenizer() ? model.prefix() : std::vector<std::int32_t>();
-  if (!options.chat) return {prefix, {}, {}};
-  const llama::ChatTexts texts = llama::chat_texts(model);
-  Surroundings out{model.tokenize_controls(texts.before), model.tokenize_controls(texts.after),
-                   model.tokenize_controls(texts.between)};
-  if (!prefix.empty() && (out.before.empty() || out.before.front() != prefix.front()))
-    out.before.insert(out.before.begin(), prefix.begin(), prefix.end());
-  return out;
-}
-
 void add_content(const eval::Content& content, const Options& options, const llama::Model& model,
                  std::vector<int>& tokens) {
   const std::vector<int> ids =
@@ -57,7 +41,7 @@ void add_content(const eval::Content& content, const Options& options, const lla
 
 /// Sets documents, and the tokens of the longest one.
 void add_conversations(const Options& options, const llama::Model& model, eval::EvalResults& results) {
-  const auto [before, after, between] = surroundings_of(options, model);
+  const auto [before, after, between] = llama::message_ends(model, options.chat);
   for (const eval::Transcript& transcript :
        eval::read_transcripts(llama::read_text(options.transcripts), options.transcripts)) {
     const std::string name = fmt::format("transcript-{}", results.documents.size());

@@ -55,4 +55,15 @@ ChatTexts chat_texts(const Model& model) {
   return chat_texts(chat_template, model.path());
 }
 
+MessageEnds message_ends(const Model& model, bool chat) {
+  const std::vector<int> prefix = model.has_tokenizer() ? model.prefix() : std::vector<int>();
+  if (!chat) return {prefix, {}, {}};
+  const ChatTexts texts = chat_texts(model);
+  MessageEnds out{model.tokenize_controls(texts.before), model.tokenize_controls(texts.after),
+                  model.tokenize_controls(texts.between)};
+  if (!prefix.empty() && (out.before.empty() || out.before.front() != prefix.front()))
+    out.before.insert(out.before.begin(), prefix.begin(), prefix.end());
+  return out;
+}
+
 }  // namespace kvbench::llama

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <apps/llama/model.hpp>
 
@@ -19,5 +20,13 @@ struct ChatTexts {
 ChatTexts chat_texts(const Model& model);
 /// The same for this template of the model file `path`.
 ChatTexts chat_texts(const std::string& chat_template, const std::string& path);
+
+/// What stands around the messages of a conversation.
+struct MessageEnds {
+  std::vector<int> before, after, between;  ///< token ids, as in ChatTexts
+};
+
+/// Those of the model's chat template, or else its prefix (such as BOS) alone. Throws as chat_texts() does.
+MessageEnds message_ends(const Model& model, bool chat);
 
 }  // namespace kvbench::llama

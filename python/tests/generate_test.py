@@ -26,7 +26,7 @@ PIECES = (*[bytes([c]) for c in b"\"\\{}[],:0-.e1 '\x00\x1f\t\x80\xc3"], b"", b"
 
 
 def drawn(logits, context, position, temperature, seed):
-    """The rules of docs/eval.md, in NumPy: the lowest id of the largest logit, or the inverse of the distribution."""
+    """docs/free-answers.md in NumPy: the lowest id of the largest logit, or the inverse of the distribution."""
     if not temperature:
         return int(np.argmax(logits))
     text = f"{seed} {position}\n{' '.join(map(str, context))}\n"

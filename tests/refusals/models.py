@@ -18,6 +18,7 @@ KVDUMP = (
     (f"{DUMP} --dtype f64", "--dtype f64: expected f32, f16 or bf16"),
     (f"{DUMP} --queries first:3", "expected last:N, all, every:N or decode:N"),
     (f"{DUMP} --queries decode:4 --prompt-tokens 9", "omit --prompt-tokens"),
+    (f"{DUMP} --chat", "--chat has no effect without --transcripts"),
     (f"{DUMP_IDS} -o x.h5 --tokens-only", "--tokens-only writes the token ids of --text alone"),
     *((f"kvdump none.gguf --transcripts t -o x.h5 {flag}", "leave out --ctx, --prompt-tokens and --queries decode:N")
       for flag in ("--ctx 9", "--prompt-tokens 9", "--queries decode:2")),

@@ -354,16 +354,17 @@ def evaluate(model: Any, documents: Any, methods: Any, budgets: Any = "25%mem", 
         As for `compressed()`.
     generate : int
         From 2 on: free generation. The full cache continues each context by up to so many tokens, which are scored in
-        place of the `score` ones of the document, and each compressed cache continues it by itself (docs/eval.md).
+        place of the `score` ones of the document, and each compressed cache continues it by itself
+        (docs/free-answers.md).
     temperature : float
         Of sampled answers, which all caches draw with the same random numbers; 0: greedy.
     sample_seed : int
         The seed of these numbers.
     json : bool
-        Whether the line that each free answer continues, to its line end, is judged as JSON (docs/eval.md).
+        Whether the line that each free answer continues, to its line end, is judged as JSON (docs/tasks.md).
     compress : {"once", "turn", "anew"}, or int, optional
         When the cache of a conversation is compressed, as ``kveval --compress``: `documents` are then the path of a
-        file of conversations, or a list of them, and their answers are scored (docs/eval.md).
+        file of conversations, or a list of them, and their answers are scored (docs/turns.md).
     question : {"outside", "inside"}
         Where the question of a turn of a conversation is when its cache is compressed.
 

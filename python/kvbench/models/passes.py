@@ -28,7 +28,7 @@ def ends_of(model):
 
 
 def judged(model, tokenizer, context, answer):
-    """What the line that an answer continues is: "valid" JSON, "cut", or "broken" (docs/eval.md)."""
+    """What the line that an answer continues is: "valid" JSON, "cut", or "broken" (docs/tasks.md)."""
     ended = bool(ends_of(model).intersection(answer[-1:]))
     before, after = (tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
                      for ids in (context, context + answer[:len(answer) - ended]))

@@ -89,6 +89,18 @@ def test_conversations(folder):
                        (message("assistant", [1], span="a, b"), "'a, b' of a span")):
         (folder / "talk.jsonl").write_text(json.dumps([message("user", question), last]))
         assert says in kvdump("--transcripts", folder / "talk.jsonl", *flags, "-o", folder / "x.h5", expect=2), says
+    messages = [message("user", question), message("assistant", answer)] * 2
+    (folder / "talk.jsonl").write_text(json.dumps(messages))
+    kvdump("--transcripts", folder / "talk.jsonl", "--chat", *flags, "-o", folder / "chat.h5")
+    prompt, IM_START, IM_END = Trace(folder / "chat.h5").info["prompts"][0], 1, 2   # ChatML
+    spans = [[*map(int, span.split()[:2])] for span in prompt["spans"]]
+    assert prompt["tokens"][0] == IM_START and prompt["tokens"][prompt["prompt_tokens"]:] == answer, prompt
+    assert len(spans) == 3 and all(prompt["tokens"][begin] == IM_END for begin, _ in spans[1:]), prompt
+    assert [prompt["tokens"][:end][-len(one):] for (_, end), one in zip(spans, (question, answer, question))] \
+        == [question, answer, question], prompt
+    (folder / "talk.jsonl").write_text(json.dumps([message("user", question), *messages]))
+    says = kvdump("--transcripts", folder / "talk.jsonl", "--chat", *flags, "-o", folder / "x.h5", expect=2)
+    assert "do not alternate" in says, says
 
 
 def test_speculated_queries(folder):

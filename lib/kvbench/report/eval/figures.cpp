@@ -77,6 +77,9 @@ constexpr PlottedDamage plotted_damage[] = {
     {"nll against bytes held", eval::damage("nll_diff"), "nll, difference to the full cache", Scale::linear},
     {"Exact match against bytes held", eval::damage("match_diff"), "exact match, difference to the full cache",
      Scale::linear},
+    {"Total variation against bytes held", eval::damage("tv"), "total variation of the next token", Scale::linear},
+    {"Sure predictions against bytes held", eval::damage("sure_changed"), "share of the sure predictions that change",
+     Scale::linear},
     {"Free answers against bytes held", eval::damage("alike_64"), "share of the first 64 tokens alike", Scale::linear,
      1},
 };
