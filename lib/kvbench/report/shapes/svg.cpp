@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <span>
+
 #include <fmt/ranges.h>
 
 #include <kvbench/report/shapes/looks.hpp>
@@ -111,31 +114,65 @@ std::string elements(const Shapes& shapes) {
   return out;
 }
 
-/// An element of a file, whose styles are attributes.
+/// An element of a file: <TAG STYLE GEOMETRY. Neighbours of one tag and style share it.
 struct FileElement {
+  std::string tag, style, geometry;
+  bool joins = false;  ///< its geometry is path data, to which that of the next element may be added
+  bool shares = true;  ///< may stand in a group
+};
+
+std::string attributes(const ShapeStyle& style) {
+  std::string out = style.fill == "none" ? "" : fmt::format(" fill=\"{}\"", style.fill);  // the file's own
+  if (style.stroke != "none")
+    out += fmt::format(" stroke=\"{}\"{}{}", style.stroke,
+                       style.stroke_width == 1 ? "" : fmt::format(" stroke-width=\"{}\"", px(style.stroke_width)),
+                       dash_attribute(style.dashes));
+  return style.opacity < 1 ? out + fmt::format(" opacity=\"{}\"", px(style.opacity)) : out;
+}
+
+struct InFile {
   const ShapeStyle& style;
 
-  std::string attributes() const {
-    std::string out = fmt::format(" fill=\"{}\"", style.fill);
-    if (style.stroke != "none")
-      out += fmt::format(" stroke=\"{}\"{}{}", style.stroke,
-                         style.stroke_width == 1 ? "" : fmt::format(" stroke-width=\"{}\"", px(style.stroke_width)),
-                         dash_attribute(style.dashes));
-    return style.opacity < 1 ? out + fmt::format(" opacity=\"{}\"", px(style.opacity)) : out;
+  FileElement operator()(const Outline& outline) const {
+    // Data lines stay apart, dashes begin anew, and what is filled or see-through may overlap.
+    const bool joins = style.fill == "none" && style.opacity == 1 && style.dashes.empty() && style.stroke_width == 1;
+    return {"path", attributes(style), path_data(outline.lines), joins, false};
   }
-  std::string operator()(const Outline& outline) const {
-    if (outline.lines.empty()) return "";
-    return fmt::format("<path d=\"{}\"{}/>\n", path_data(outline.lines), attributes());
+  FileElement operator()(const Circle& circle) const {
+    return {"circle", attributes(style), geometry(circle).substr(7) + "/>\n", false, style.opacity == 1};
   }
-  std::string operator()(const Circle& circle) const { return geometry(circle) + attributes() + "/>\n"; }
-  std::string operator()(const Text& text) const {
-    if (text.content.empty()) return "";
-    return fmt::format("{} font-size=\"{}\"{}{}{}>{}</text>\n", geometry(text), px(style.font_size),
-                       style.bold ? " font-weight=\"600\"" : "", anchor_attribute(text), attributes(),
-                       escape_xml(text.content));
+  FileElement operator()(const Text& text) const {
+    return {"text",
+            fmt::format(" font-size=\"{}\"{}{}{}", px(style.font_size), style.bold ? " font-weight=\"600\"" : "",
+                        anchor_attribute(text), attributes(style)),
+            geometry(text).substr(5) + ">" + escape_xml(text.content) + "</text>\n"};
   }
-  std::string operator()(const Group&) const { return ""; }
+  FileElement operator()(const Group&) const { return {}; }
 };
+
+/// Those of a drawing, texts last and sorted by style.
+std::vector<FileElement> file_elements(const Drawing& drawing) {
+  std::vector<FileElement> out;
+  for (const StyledShape& s : styled_shapes(drawing)) out.push_back(std::visit(InFile{s.style}, s.shape->form));
+  std::erase_if(out, [](const FileElement& e) { return e.geometry.empty() || e.geometry.ends_with("></text>\n"); });
+  const auto texts =
+      std::stable_partition(out.begin(), out.end(), [](const FileElement& e) { return e.tag != "text"; });
+  std::stable_sort(texts, out.end(), [](const FileElement& a, const FileElement& b) { return a.style < b.style; });
+  return out;
+}
+
+/// Elements of one tag and style.
+std::string written(std::span<const FileElement> run) {
+  const FileElement& first = run.front();
+  std::string inside;
+  if (first.tag == "path") {
+    for (const FileElement& e : run) inside += e.geometry;
+    return fmt::format("<path{} d=\"{}\"/>\n", first.style, inside);
+  }
+  if (run.size() == 1) return fmt::format("<{}{}{}", first.tag, first.style, first.geometry);
+  for (const FileElement& e : run) inside += fmt::format("<{}{}", e.tag, e.geometry);
+  return fmt::format("<g{}>\n{}</g>\n", first.style, inside);
+}
 
 }  // namespace
 
@@ -150,10 +187,18 @@ std::string svg_file(const Drawing& drawing) {
   std::string out = fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" "
       "height=\"{1}\" viewBox=\"-{2} -{2} {0} {1}\" font-family=\"Helvetica, Arial, 'Liberation Sans', sans-serif\" "
-      "stroke-linejoin=\"round\">\n<title>{3}</title>\n<rect x=\"-{2}\" y=\"-{2}\" width=\"{0}\" height=\"{1}\" "
+      "stroke-linejoin=\"round\" fill=\"none\">\n<title>{3}</title>\n<rect x=\"-{2}\" y=\"-{2}\" width=\"{0}\" "
+      "height=\"{1}\" "
       "fill=\"#ffffff\"/>\n",
       px(width), px(height), px(svg_margin), escape_xml(drawing.label()));
-  for (const StyledShape& s : styled_shapes(drawing)) out += std::visit(FileElement{s.style}, s.shape->form);
+  const std::vector<FileElement> all = file_elements(drawing);
+  for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
+    const FileElement& first = all[begin];
+    for (end = begin + 1; end < all.size() && (first.joins || first.shares) && all[end].tag == first.tag &&
+                          all[end].style == first.style;)
+      ++end;
+    out += written(std::span(all).subspan(begin, end - begin));
+  }
   return out + fmt::format("</svg>\n<!-- {} -->\n", written_by);
 }
 
