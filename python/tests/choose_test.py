@@ -8,7 +8,7 @@ import types
 from unittest import mock
 
 from choose_programs import EQUAL, PLAN, TRUE, ChooseTest, Programs, plan_of
-from kvbench.choosing import answer, engines, rank
+from kvbench.choosing import answer, engines, race, rank
 from kvbench.choosing import documents as documents_module
 
 
@@ -58,12 +58,12 @@ class Answers(ChooseTest):
                          "In pairs the full cache has no answer to lose.")
 
     def test_bytes_of_the_budget_alone(self):
-        """Replays predict at 100 % of the memory too."""
+        """Formats of engines are predicted at 100 % of the memory."""
         rows = [{"method": "h2o", "params": "", "prompt": "all", "layer": "all", "budget": budget, "total_bytes": held,
                  "full_bytes": 8, "compressed_layers": 1, "model_layers": 2}
                 for budget, held in (("25%mem", 2), ("100%mem", 8))]
         found = types.SimpleNamespace(target=types.SimpleNamespace(budget="25%mem"), rows={"h2o": rows[:1]},
-                                      predictions=rank.Predictions(rows, "kl_predicted", "all"))
+                                      predictions=rank.Predictions(rows, "kl_predicted"))
         self.assertIn("25.0 % in the 1 of 2 layers", answer.bytes_held(found, "h2o"))
 
     def test_too_few_documents_for_a_statement(self):
@@ -72,6 +72,35 @@ class Answers(ChooseTest):
         self.assertRegex(text, r"leads, undecided, of the 4.* Not yet told from it: .* A clear difference between 4 "
                                r"configurations takes 12 documents, and these are 2, all that these texts have; give "
                                r"longer texts or a smaller --context, or --race 2 \(9 documents\)\.")
+
+    def test_what_can_be_told_comes_first(self):
+        """12 documents are the least of four configurations, and formats of engines wait for them. A race that is
+        undecided then goes on behind them."""
+        class Watched(Programs):
+            def run(watched, work, made, *command):
+                if made.endswith("formats.csv"):
+                    watched.told = self.read("answer.md")
+                super().run(work, made, *command)
+
+        programs = Watched()
+        programs.true = {**TRUE, "h2o": 0.012, "h2o+q5_1": 0.01}
+        text = self.choose(programs, documents=14)
+        made = programs.made
+        self.assertEqual(made[made.index("formats.csv") - 12:][:12], [f"{n}.0.csv" for n in range(12)])
+        self.assertEqual(made[made.index("formats.csv") + 1:], ["0.1.csv", "1.1.csv", "2.1.csv", "12.0.csv", "13.0.csv"])
+        self.assertIn("Known to be worse on pieces of these texts", programs.told)
+        self.assertTrue(programs.told.endswith(answer.NOT_YET))
+        self.assertNotIn("| llama.cpp q8_0 |", programs.told)
+        self.assertIn("| llama.cpp q8_0 |", text)
+        self.assertEqual(self.read("answer.md"), text)
+
+    def test_what_is_told_on_the_way(self):
+        contest = race.Race(["a", "b", "c"], 0.05)
+        self.assertEqual(answer.told(contest), "a leads, and 0 of the 2 others are known to be worse")
+        for _ in range(30):
+            contest.add({name: {"a": 3, "b": 1, "c": 2}[name] for name in contest.alive})
+        self.assertEqual(answer.told(contest), "b leads, and 2 of the 2 others are known to be worse")
+        self.assertEqual(answer.told(race.Race(["a"], 0.05)), "a was measured")
 
     def test_undecided(self):
         programs = Programs()
@@ -198,7 +227,7 @@ class Answers(ChooseTest):
         rows = [row("loud", "all", "0.8", "0.07"), row("loud", "0", "1.2", "0.1"), row("loud", "1", "0.01", "0.01"),
                 row("bad", "all", "0.4", "0.3"), row("bad", "0", "0.5", "0.5"), row("bad", "1", "0.01", "0.01"),
                 row("earlier program", "all", "0.05", "")]
-        found = rank.Predictions(rows, "residual_err_rms", "all")
+        found = rank.Predictions(rows, "residual_err_rms")
         loud, bad, earlier = found.rows
         self.assertAlmostEqual(found.damage(loud), math.sqrt((0.01 + 0.0001) / 2))
         self.assertEqual((found.outside(loud), found.outside(bad)), ("", "layer 0, error 0.5 of the stream"))

@@ -28,6 +28,17 @@ class Folder(ChooseTest):
         self.assertNotIn("probes.h5", second.made)
         self.assertEqual(second.made[0], "3.0.csv")
 
+    def test_formats_predicted_beside_the_methods(self):
+        """As version 0.1 had them, in one table."""
+        text = self.choose(Programs())
+        folder, = pathlib.Path(self.path("out")).glob("answer-*")
+        formats = (folder / "formats.csv").read_text().splitlines()[1:]
+        with open(folder / "predicted.csv", "a") as file:
+            file.write("\n".join(formats) + "\n")
+        (folder / "formats.csv").unlink()
+        again = Programs()
+        self.assertEqual((self.choose(again), again.made), (text, []))
+
     def test_other_questions_of_one_recording(self):
         """Another size, another engine and a longer list record nothing, and measure what was not measured yet."""
         self.choose(Programs())

@@ -92,6 +92,17 @@ def times(contest: Race, name: str, best: str) -> str:
     return f"{short(name)} ({number(contest.ratio(name, best))} times the KL of {short(best)})"
 
 
+NOT_YET = "\nFormats of engines were not measured yet: the run has not ended, or was stopped.\n"
+
+
+def told(contest: Race) -> str:
+    """What a race knows so far, as a clause."""
+    best, others, known = short(contest.leader), len(contest.names) - 1, len(contest.dropped)
+    if not others:
+        return f"{best} was measured"
+    return f"{best} leads, and {known} of the {others} others {'is' if known == 1 else 'are'} known to be worse"
+
+
 def headline(found: Found, best: str) -> str:
     own, contest = found.rows[best], found.contest
     leads = "changes the output least" if contest.decided else "leads, undecided,"

@@ -13,7 +13,7 @@ from ..files.access import held
 from ..results.rows import rows_of
 from . import answer
 from .documents import documents_of, record
-from .engines import FULL, measure_settings
+from .engines import measure_settings, predict_formats
 from .folder import Work
 from .model import answered, is_measured, measured
 from .names import configuration, own_plan
@@ -21,7 +21,7 @@ from .plans import Plan
 from .race import Race, bootstrap_interval
 from .rank import Predictions, candidates
 from .run import NothingFits
-from .settings import ChooseSettings, Question, question_of
+from .settings import ChooseSettings, question_of
 from .sizes import target_of
 
 
@@ -128,7 +128,11 @@ def choose(settings: ChooseSettings) -> ChooseResult:
     """
     question = question_of(settings)
     with held(question.output) as lock:
-        return choose_in(Work(question, lock))
+        work = Work(question, lock)
+        try:
+            return choose_in(work)
+        finally:
+            work.release()
 
 
 def choose_in(work: Work) -> ChooseResult:
@@ -139,20 +143,29 @@ def choose_in(work: Work) -> ChooseResult:
     trace = record(work, recorded)
     target = target or target_of(work, trace)
     predictions, plan = predict(work, target.budget, trace)
-    names = chosen(question, target.budget, predictions, work.add_plan(plan.text) if plan else None)
+    names = chosen(work, target.budget, predictions, trace, work.add_plan(plan.text) if plan else None)
     work.write(work.in_answer("raced.json"), json.dumps({"budget": target.budget, "configurations": names}) + "\n")
     deadline = time.monotonic() + (60 * question.minutes if os.access(work.folder, os.W_OK) else 0)
-    settings = measure_settings(work, predictions, raced, deadline)
     work.say(f"measuring {', '.join(map(answer.short, names))} on up to {len(raced)} documents")
-    contest, rows = race(work, target.budget, names, raced, deadline)
+    contest, rows = Race(names, question.error), {name: [] for name in names}
+    race(work, target.budget, contest, rows, raced, deadline, max(1, contest.least_documents))
+    found = answer.Found(question, target, contest, rows, predictions, [], len(recorded), len(raced), [], plan)
+    tell_first(work, found)
+    found.settings = measure_settings(work, predictions, trace, raced, deadline)
+    race(work, target.budget, contest, rows, raced, deadline, len(raced))
     asked = answered(work, contest.alive, target.budget) if question.task and contest.documents else []
-    found = answer.Found(question, target, contest, rows, predictions, settings, len(recorded), len(raced),
-                         [row for row in asked if configuration(row) in contest.alive],
-                         plan)
+    found.asked = [row for row in asked if configuration(row) in contest.alive]
     text = answer.paragraphs(found)
     work.write(work.in_answer("answer.md"), text)
     work.say(f"the answer is {work.own('answer.md')}")
     return result_of(work, target.budget, contest, text)
+
+
+def tell_first(work: Work, found: answer.Found) -> None:
+    """Writes what is told before formats of engines are measured, which the answer then lacks."""
+    if found.contest.documents and not os.path.exists(work.own("answer.md")):
+        work.write(work.in_answer("answer.md"), answer.paragraphs(found) + answer.NOT_YET)
+        work.say(f"{answer.told(found.contest)}; {work.own('answer.md')} has the answer without formats of engines")
 
 
 def result_of(work: Work, budget: str, contest: Race, text: str) -> ChooseResult:
@@ -172,49 +185,47 @@ def result_of(work: Work, budget: str, contest: Race, text: str) -> ChooseResult
 
 
 def predict(work: Work, budget: str, trace: str) -> tuple[Predictions, Plan | None]:
-    """Replays every configuration, and finds a plan. Returns the Predictions and the Plan; None if it has no choice."""
+    """Replays every configuration at the budget, and finds a plan. Returns the Predictions and the Plan; None if it has
+    no choice."""
     question, rows = work.question, work.own("predicted.csv")
     if not os.path.exists(rows):
         work.say("predicting what every configuration does")
-    work.run(rows, question.commands["kvbench"], "replay", trace, "-m", question.methods, "-b", f"{budget},{FULL}",
+    work.run(rows, question.commands["kvbench"], "replay", trace, "-m", question.methods, "-b", budget,
              "--rows", "layer", "--no-times", "-q", "-o", rows, *work.threads())
     plan = divide(work, budget, trace)
-    table = rows_of(rows, (question.figure,), "a replay")
-    several = any(row["prompt"] == "all" for row in table)
-    found = Predictions(table, question.figure, "all" if several else "0")
+    found = Predictions(rows_of(rows, (question.figure,), "a replay"), question.figure)
     return found, plan if plan and plan.has_a_choice else None
 
 
-def chosen(question: Question, budget: str, predictions: Predictions, plan: str | None) -> list[str]:
+def chosen(work: Work, budget: str, predictions: Predictions, trace: str, plan: str | None) -> list[str]:
     """The names of the configurations that race: those of candidates(), and the plan, which a race measures whether or
     not held-out documents confirmed it."""
+    question = work.question
     names = candidates(predictions, budget, question.race - bool(plan))
     if not predictions.ranked(budget):
-        require(not question.runs_in, f"--memory {question.memory}",
-                answer.smallest(question.runs_in, budget, predictions))
+        if question.runs_in:
+            predict_formats(work, predictions, trace)
+            raise Error(f"--memory {question.memory}: {answer.smallest(question.runs_in, budget, predictions)}")
         reason = next((row["reason"] for row in predictions.rows if row["reason"]), "nothing fits")
         raise Error(f"--memory {question.memory}: no configuration has a prediction at this size ({reason}).")
     return names + ([plan] if plan else [])
 
 
-def race(work: Work, budget: str, names: list[str], documents: list[str], deadline: float) -> tuple[Race, dict[str,
-         list[dict[str, str]]]]:
-    """Measures the configurations in the model, document by document. Returns the race and the rows of kveval by
-    configuration, each of one document."""
-    contest = Race(names, work.question.error)
-    rows: dict[str, list[dict[str, str]]] = {name: [] for name in names}
-    for number, document in enumerate(documents):
+def race(work: Work, budget: str, contest: Race, rows: dict[str, list[dict[str, str]]], documents: list[str],
+         deadline: float, until: int) -> None:
+    """Measures the configurations in the model, one document after the other, until so many of the documents have been
+    measured. Adds to the race, and to the rows of kveval by configuration, each of one document."""
+    for document in documents[contest.documents:until]:
         late = time.monotonic() >= deadline and not is_measured(work, document, contest.alive, budget)
-        if (contest.decided and number) or late:
+        if (contest.decided and contest.documents) or late:
             break
         found = measured(work, document, contest.alive, budget)
         for name in contest.alive:
             rows[name].append(found[name])
         contest.add({name: float(found[name]["kl_mean"]) for name in contest.alive})
         left = max(0, deadline - time.monotonic()) / 60
-        work.say(f"document {number + 1} of {len(documents)}: {answer.short(contest.leader)} leads, "
+        work.say(f"document {contest.documents} of {len(documents)}: {answer.short(contest.leader)} leads, "
                  f"{len(contest.alive)} in the race, {left:.0f} of {work.question.minutes:g} minutes left")
-    return contest, rows
 
 
 def divide(work: Work, budget: str, trace: str) -> Plan | None:

@@ -10,6 +10,7 @@ import time
 from .._error import Error
 from ..files.trace import Trace
 from ..results.damage import LARGE, REGION
+from ..results.rows import rows_of
 from .documents import trace_of
 from .folder import Work
 from .model import is_measured, measured
@@ -53,8 +54,21 @@ def settings_of(predictions: Predictions) -> list[Setting]:
     return sorted(found, key=lambda setting: setting.share)
 
 
-def measure_settings(work: Work, predictions: Predictions, documents: list[str], deadline: float) -> list[Setting]:
+def predict_formats(work: Work, predictions: Predictions, trace: str) -> None:
+    """Replays the formats of engines at the size that they take, and adds these rows to the predictions."""
+    question, made = work.question, work.own("formats.csv")
+    names = dict.fromkeys(configuration(row) for row in predictions.rows if row["runs_in"])
+    if not names or any(row["budget"] == FULL for row in predictions.rows):  # as a folder of version 0.1 has them
+        return
+    work.run(made, question.commands["kvbench"], "replay", trace, "-m", ",".join(names), "-b", FULL, "--rows", "layer",
+             "--no-times", "-q", "-o", made, *work.threads())
+    predictions.add(rows_of(made, (question.figure,), "a replay"))
+
+
+def measure_settings(work: Work, predictions: Predictions, trace: str, documents: list[str],
+                     deadline: float) -> list[Setting]:
     """The settings of engines, measured on DOCUMENTS documents, unless the first shows that the time is too short."""
+    predict_formats(work, predictions, trace)
     settings = settings_of(predictions)
     if not settings or len(documents) < DOCUMENTS:
         return settings

@@ -16,14 +16,18 @@ def number_of(row: dict[str, str], column: str) -> float | None:
 
 
 class Predictions:
-    """The rows of a replay over all texts, or of the only one. `figure`: kl_predicted, or residual_err_rms of a trace
+    """The rows of replays over all texts, or of the only one. `figure`: kl_predicted, or residual_err_rms of a trace
     without probes."""
 
-    def __init__(self, rows: list[dict[str, str]], figure: str, prompt: str) -> None:
-        self.figure = figure
-        of = [row for row in rows if row["prompt"] == prompt]
-        self.rows = [row for row in of if row["layer"] == "all"]
-        self._layers = {}
+    def __init__(self, rows: list[dict[str, str]], figure: str) -> None:
+        self.figure, self.rows, self._layers = figure, [], {}
+        self.add(rows)
+
+    def add(self, rows: list[dict[str, str]]) -> None:
+        """Adds the rows of a replay of the same trace."""
+        several = any(row["prompt"] == "all" for row in rows)
+        of = [row for row in rows if row["prompt"] == ("all" if several else "0")]
+        self.rows += [row for row in of if row["layer"] == "all"]
         for row in of:
             error = number_of(row, "stream_err_rms")
             if row["layer"] != "all" and row["status"] == "ok" and error is not None:
