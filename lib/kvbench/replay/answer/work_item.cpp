@@ -51,14 +51,17 @@ class WorkItemRun {
     own_prepared_.reset();
     if (!groups.empty()) answer_all(groups);
     for (auto& [key, group] : groups) group.finish();
+    for (const auto& [c, first] : equal_) copy_results(first, c);
     for (const auto& [c, cost] : shared_costs_) check_cost(c, cost);
   }
 
   OpenCaches open() && {
     OpenCaches opened;
     attempt(0, [&] {
-      opened.caches = make(0).caches;
-      opened.observes = choice_of(0).method.info->observes;
+      const LayerChoice choice = choice_of(0);
+      const PreparedMethod& method = prepared_for(choice);
+      opened.caches = make(0, allowed_budget(0, choice, method), method).caches;
+      opened.observes = choice.method.info->observes;
     });
     opened.heads = std::move(heads_);
     return opened;
@@ -204,22 +207,42 @@ class WorkItemRun {
     methods::Caches caches;
     Spent spent;
   };
-  /// The caches of a configuration. Throws as the method does.
-  Made make(std::size_t c) {
-    const LayerChoice choice = choice_of(c);
+  /// The prepared method of a configuration. Throws as preparing it did.
+  const PreparedMethod& prepared_for(const LayerChoice& choice) {
     const PreparedMethod& method = prepared(choice.method);
     if (method.failure) std::rethrow_exception(method.failure);
-    const Index budget = allowed_budget(c, choice, method);
+    return method;
+  }
+  /// The caches of a configuration at what allowed_budget() returned. Throws as the method does.
+  Made make(std::size_t c, Index budget, const PreparedMethod& method) {
     Made made;
     made.spent = method.spent +
                  measured(backend_, [&] { made.caches = method.make(budget, task_.plan.configurations[c].seed); });
     return made;
   }
 
+  /// Whether the configuration has the results of an earlier one, which are then copied: their budgets let the method
+  /// keep the same, such as every token.
+  bool is_equal(std::size_t c, Index budget) {
+    const Configuration& key = task_.plan.configurations[c];
+    if (task_.request.standalone || plan_of(task_.request.methods[key.method]) != nullptr) return false;
+    const auto [first, added] = firsts_.try_emplace({key.method, key.seed, budget}, c);
+    if (!added) equal_[c] = first->second;
+    return !added;
+  }
+
+  void copy_results(std::size_t from, std::size_t to) {
+    for (std::size_t h = 0; h < heads_.size(); ++h) result(h, to) = result(h, from);
+  }
+
   void start(std::size_t c, Groups& groups) {
     for (std::size_t h = 0; h < heads_.size(); ++h) result(h, c).dense = dense();
     attempt(c, [&] {
-      Made made = make(c);
+      const LayerChoice choice = choice_of(c);
+      const PreparedMethod& method = prepared_for(choice);
+      const Index budget = allowed_budget(c, choice, method);
+      if (is_equal(c, budget)) return;
+      Made made = make(c, budget, method);
       std::vector<ConfigurationResult*> results = results_of(c);
       for (ConfigurationResult* r : results) {
         r->compress_s = made.spent.seconds;
@@ -232,9 +255,8 @@ class WorkItemRun {
       const Configuration& key = task_.plan.configurations[c];
       const bool alone = task_.request.standalone || plan_of(task_.request.methods[key.method]) != nullptr;
       Together& group = groups.try_emplace({key.method, key.seed, alone ? c : 0}, attempt_one).first->second;
-      const MethodChoice method = choice_of(c).method;
-      ConfigurationRun::Options options = options_of(method);
-      if (holds_tokens(*method.info)) options.held_of = task_.item.prompt.base;
+      ConfigurationRun::Options options = options_of(choice.method);
+      if (holds_tokens(*choice.method.info)) options.held_of = task_.item.prompt.base;
       group.add(c, std::make_unique<ConfigurationRun>(std::move(made.caches), std::move(options), heads_,
                                                       std::move(results), backend_));
     });
@@ -301,7 +323,9 @@ class WorkItemRun {
   std::vector<NoiseFloor> noise_floors_;      ///< of the heads
   std::vector<ContextMass> context_mass_;     ///< of the heads
   std::optional<PreparedMethod> own_prepared_;
-  std::optional<PreparedMethod>& prepared_;     ///< the last one
+  std::optional<PreparedMethod>& prepared_;                                      ///< the last one
+  std::map<std::tuple<std::size_t, std::uint32_t, Index>, std::size_t> firsts_;  ///< by method, seed and budget
+  std::map<std::size_t, std::size_t> equal_;    ///< configurations with the results of such a first one
   std::map<std::size_t, double> shared_costs_;  ///< by configuration, at its budget (BudgetSearch::shared_cost())
 };
 
