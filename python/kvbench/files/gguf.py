@@ -3,6 +3,8 @@
 
 import collections
 import contextlib
+import functools
+import math
 import os
 import re
 import struct
@@ -15,10 +17,8 @@ from .access import complete_gguf
 def parts(path):
     """The names of all files of a model, of which `path` is one. Raises Error if one is missing, or if the names do not
     tell the others."""
-    from gguf import GGUFReader
     found = complete_gguf(path)
-    split = GGUFReader(path).fields.get("split.count")
-    count = int(split.contents()) if split else 0
+    count = int(metadata(path).get("split.count", 0))
     require(count < 2 or count == len(found), path, f"this is one of {count} files of a model; name them as they were "
             f"made, as in model-00001-of-{count:05}.gguf, by which the others are found.")
     return found
@@ -30,6 +30,12 @@ _FORMATS = dict(enumerate(("B", "b", "H", "h", "I", "i", "f", "?"))) | {10: "Q",
 
 def metadata(path):
     """The scalars and texts in the header of a GGUF file by name, without the package gguf; none of another file."""
+    return _header(path)[0]
+
+
+def _header(path):
+    """What metadata() returns, and (dimensions, number of the element type) of each tensor. GGUFReader reads the same
+    in seconds, because it keeps each word of a vocabulary as an array."""
     with open(path, "rb") as file:
         def one(form):
             return struct.unpack("<" + form, file.read(struct.calcsize("<" + form)))[0]
@@ -47,22 +53,43 @@ def metadata(path):
                 return None
             return one(_FORMATS[kind])
         if file.read(4) != b"GGUF":
-            return {}
-        one("I"), one("Q")  # version, tensors
+            return {}, []
+        one("I")  # version
+        count, tensors = one("Q"), []
         found = {value(8): value(one("I")) for _ in range(one("Q"))}
-    return {name: held for name, held in found.items() if held is not None}
+        for _ in range(count):
+            value(8)  # its name
+            tensors.append(([one("Q") for _ in range(one("I"))], one("I")))
+            one("Q")  # where its data are
+    return {name: held for name, held in found.items() if held is not None}, tensors
 
 
 def element_types(path):
     """Element types of the matrices in a GGUF file and its other parts, the type with most weights first: "F32", "Q4_1,
     Q8_0", as kvdump states them. The file_type of the metadata may be missing or wrong."""
-    from gguf import GGUFReader
+    from gguf import GGMLQuantizationType
     weights = collections.Counter()
     for part in parts(path):
-        for tensor in GGUFReader(part).tensors:
-            if len(tensor.shape) > 1 and not re.fullmatch("I[0-9]+", tensor.tensor_type.name):
-                weights[tensor.tensor_type.name] += int(tensor.n_elements)
+        for shape, number in _header(part)[1]:
+            name = GGMLQuantizationType(number).name
+            if len(shape) > 1 and not re.fullmatch("I[0-9]+", name):
+                weights[name] += math.prod(shape)
     return ", ".join(sorted(weights, key=lambda name: (-weights[name], name)))
+
+
+@contextlib.contextmanager
+def read_once():
+    """In a with statement the package gguf reads a file once. transformers reads its header, which takes seconds, for
+    the configuration and for the weights, and makes the list of names of tensors once for each module."""
+    import gguf
+    before = {name: getattr(gguf, name) for name in ("GGUFReader", "get_tensor_name_map")}
+    try:
+        for name, made in before.items():
+            setattr(gguf, name, functools.cache(made))
+        yield
+    finally:
+        for name, made in before.items():
+            setattr(gguf, name, made)
 
 
 @contextlib.contextmanager

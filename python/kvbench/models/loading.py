@@ -12,7 +12,7 @@ from transformers import (AutoConfig, AutoModelForCausalLM, AutoTokenizer, Gener
                           modeling_gguf_pytorch_utils)
 
 from .._error import Error, first_line
-from ..files.gguf import element_types, one_gguf
+from ..files.gguf import element_types, one_gguf, read_once
 from .measure import body_of
 
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
@@ -41,7 +41,8 @@ def loaded(name, what, load, **options):
     """Calls `load`, and turns whatever transformers raises into an Error that names the model."""
     try:
         is_gguf = "gguf_file" in source_of(name)
-        with one_gguf(name) if is_gguf else contextlib.nullcontext(name) as found:
+        with one_gguf(name) if is_gguf else contextlib.nullcontext(name) as found, \
+                read_once() if is_gguf else contextlib.nullcontext():
             return load(**source_of(found), **options)
     except Error:
         raise
