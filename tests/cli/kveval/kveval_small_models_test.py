@@ -5,6 +5,8 @@ kvdump refuses is refused with the same message.
 Usage: kveval_small_models_test.py KVDUMP PRINT_ARRAY KVEVAL KVBENCH"""
 
 import os
+import shutil
+import subprocess
 
 import eval_harness
 from eval_harness import evaluate, harness, kveval, number
@@ -244,6 +246,75 @@ def test_what_is_wrong_with_a_split_model_is_said(folder):
     assert "must be loaded with the first split" in kveval(*flags, model=second, expect=2)
     os.remove(second)
     assert second in kveval(*flags, model=first, expect=2)
+
+
+class Commands:
+    """kveval --commands."""
+
+    def __init__(self):
+        self.process = subprocess.Popen([eval_harness.KVEVAL, "--commands"], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def run(self, *words):
+        """The messages of a command, and its exit code."""
+        self.process.stdin.write(b"".join(os.fsencode(str(word)) + b"\0" for word in [*words, ""]))
+        self.process.stdin.flush()
+        messages = []
+        while not (line := self.process.stdout.readline().decode()).startswith("done "):
+            assert line, messages
+            messages.append(line)
+        return "".join(messages), int(line.split()[1])
+
+    def maps(self, path):
+        """Whether the process has this file in its memory, and whether it has a file that was there and is not."""
+        with open(f"/proc/{self.process.pid}/maps") as file:
+            lines = [line.rstrip("\n") for line in file]
+        return any(line.endswith(str(path)) for line in lines), any(line.endswith(f"{path} (deleted)") for line in lines)
+
+
+def test_a_model_is_loaded_once_for_many_commands(folder):
+    """A copy of the same bytes in its place is not loaded, other weights are. Tables are those of single runs."""
+    model, other, table, ids = folder / "m.gguf", folder / "other.gguf", folder / "t.csv", ids_file(folder)
+    tiny.write(model, "llama", tiny.LLAMA, 2)
+    tiny.write(other, "llama", tiny.LLAMA, 2, types=dict.fromkeys(MATRICES, "Q4_0"))
+    flags = ["--ids", ids, *SMALL, "--no-times", "-q"]
+    commands = Commands()
+
+    def same():
+        assert commands.run(model, *flags, "-o", table) == ("", 0)
+        assert table.read_text() == kveval(*flags, model=str(model))
+
+    same()
+    shutil.copy(model, folder / "copy")
+    os.replace(folder / "copy", model)
+    message, code = commands.run(model, *flags, "--context", 99, "-o", table)
+    assert code == 2 and "need 115; give more ids" in message, message
+    same()
+    assert commands.maps(model) == (False, True)
+    assert commands.run(other, *flags, "-o", table) == ("", 0)
+    assert commands.maps(model) == (False, False)
+    same()
+    os.replace(other, model)
+    same()
+    written = model.stat().st_mtime_ns
+    assert commands.run(model, *flags, "-o", model)[1] == 2 and model.stat().st_mtime_ns == written
+    commands.process.stdin.close()
+    assert commands.process.wait(60) == 0
+
+
+def test_commands_that_are_refused(folder):
+    commands = Commands()
+    for words, said in (([], "no model was given"), (["--commands"], "leave it out"),
+                        ([folder / "m.gguf", "--ids", ids_file(folder), *SMALL], "give -o FILE"),
+                        ([folder / "m.gguf", "--ids", ids_file(folder), *SMALL, "-o", folder / "t"], "no such model")):
+        message, code = commands.run(*words)
+        assert code == 2 and said in message, (words, message)
+    commands.process.stdin.write(b"m.gguf")
+    commands.process.stdin.close()
+    assert b"standard input ends inside a command" in commands.process.stdout.read()
+    assert commands.process.wait(60) == 2
+    done = subprocess.run([eval_harness.KVEVAL, "--commands", "-q"], capture_output=True, text=True)
+    assert done.returncode == 2 and "no effect beside other flags" in done.stderr, done.stderr
 
 
 harness.run_tests([value for name, value in list(globals().items()) if name.startswith("test_")])
