@@ -9,7 +9,7 @@ a folder `answer-...` for each question that was asked of them.
     measured/T-I.K.csv      tables of kveval, each of one document
     plans/plan-DIGEST.toml  plans that were measured
     answer-NAME/            of one question: question.json, predicted.csv, plan.toml (no-plan.json: why there is none),
-                            raced.json, answer.md
+                            raced.json, formats.csv, answer.md
 
 Names in these files are relative, so that the folder can be moved."""
 
