@@ -147,7 +147,8 @@ def choose_in(work: Work) -> ChooseResult:
     work.write(work.in_answer("raced.json"), json.dumps({"budget": target.budget, "configurations": names}) + "\n")
     deadline = time.monotonic() + (60 * question.minutes if os.access(work.folder, os.W_OK) else 0)
     work.say(f"measuring {', '.join(map(answer.short, names))} on up to {len(raced)} documents")
-    contest, rows = Race(names, question.error), {name: [] for name in names}
+    contest = Race(names, question.error)
+    rows: dict[str, list[dict[str, str]]] = {name: [] for name in names}
     race(work, target.budget, contest, rows, raced, deadline, max(1, contest.least_documents))
     found = answer.Found(question, target, contest, rows, predictions, [], len(recorded), len(raced), [], plan)
     tell_first(work, found)

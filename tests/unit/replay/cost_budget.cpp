@@ -220,6 +220,42 @@ TEST_CASE("a method that declares equal bytes falsely fails, and the reason name
   CHECK(alone.heads[1].results[0].budget_tokens == alone.heads[0].results[0].budget_tokens - 1);
 }
 
+TEST_CASE("budgets at which a method keeps the same are computed once, unless each stands alone") {
+  const SmallTrace trace(long_options());
+  std::vector<Index> made;
+  MethodInfo counted = find_method("knorm");
+  counted.prepare = [&made, prepare = counted.prepare](auto heads, const Params& params,
+                                                       Backend& backend) -> MakeCaches {
+    return [&made, make = prepare(heads, params, backend)](Index budget, std::uint32_t seed) {
+      made.push_back(budget);
+      return make(budget, seed);
+    };
+  };
+  ReplayRequest request = request_of({&counted}, 1);
+  request.budgets = {Budget::parse("9"), Budget::parse("50%"), Budget::parse("10")};
+  const auto half = replay::replay(trace.reader(), request, {.threads = 1}).heads[0].results[1].budget_tokens;
+  request.budgets.push_back(Budget::parse(std::to_string(half)));
+  made.clear();
+  const ReplayResults results = replay::replay(trace.reader(), request, {.threads = 1});
+  CHECK(std::ranges::count(made, half) == std::ssize(results.heads));
+  CHECK(made.size() == 3 * results.heads.size());
+  for (const HeadResult& head : results.heads) {
+    const ConfigurationResult &first = head.results[1], &same = head.results[3];
+    REQUIRE(first.status == Status::ok);
+    CHECK(same.status == Status::ok);
+    CHECK(same.budget_tokens == half);
+    CHECK(same.kept_tokens == first.kept_tokens);
+    CHECK(same.bytes.kv == first.bytes.kv);
+    REQUIRE(same.metrics.size() == first.metrics.size());
+    CHECK(same.metrics.front()[Metric::rel_err] == first.metrics.front()[Metric::rel_err]);
+    CHECK(head.results[2].metrics.front()[Metric::rel_err] != first.metrics.front()[Metric::rel_err]);
+  }
+  request.standalone = true;
+  made.clear();
+  replay::replay(trace.reader(), request, {.threads = 1});
+  CHECK(made.size() == 4 * results.heads.size());
+}
+
 TEST_CASE("a search that shows a method its attention leaves no trace in the figures of the row") {
   const SmallTrace trace(long_options());
   const Metric ceiling = Metric::mass_ceiling;
