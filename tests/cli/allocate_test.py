@@ -70,7 +70,7 @@ class Allocate(CliTest):
         ticks = [(math.log(float(share)), float(y) - 4) for y, share in
                  re.findall(r'<text x="40" y="([0-9.]+)"[^>]*>([0-9.]+)%<', figure)]
         (low, bottom), (high, top) = ticks[0], ticks[-1]
-        lines = re.findall(rf'<path stroke="#\w+" stroke-width="{width}"[^d]* d="M([^"]*)"', figure)
+        lines = re.findall(rf'<path stroke="#\w+" stroke-width="{width}"[^>]* d="M([^"]*)"', figure)
         drawn = [[] for _ in lines]
         for line, ys in zip(lines, drawn):
             for step, at in re.findall("([MLHV])([^MLHV]+)", f"M{line}"):
