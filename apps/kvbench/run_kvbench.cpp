@@ -98,8 +98,7 @@ int run_arguments(const std::vector<std::string>& words, std::string& given) {
     const std::string& asked = read.front();
     if (const std::string page = flag_page(app, asked); !page.empty()) return print(page), done;
     const bool known = asked.starts_with('-') || !right_word(asked, [](const std::string&) { return true; }).empty();
-    const std::string near = known ? "" : near_topics(app, asked);
-    if (!near.empty()) throw Error("there is no command or topic {}.{} (see kvbench --help)", asked, near);
+    if (!known) throw Error("there is no command or topic {}.{} (see kvbench --help)", asked, near_topics(app, asked));
   }
   return run_words(app, commands, read, given);
 }

@@ -127,9 +127,12 @@ def checked(function: Function) -> Function:
 
     @functools.wraps(function)
     def call(*args: Any, **named: Any) -> Any:
-        given = signature.bind(*args, **named)
+        title = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
+        try:
+            given = signature.bind(*args, **named)
+        except TypeError as wrong:
+            raise TypeError(f"{title}(): {wrong}") from None
         for name in kinds.keys() & given.arguments.keys():
-            title = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
             given.arguments[name] = of_kind(given.arguments[name], kinds[name], f"{title}(): argument '{name}'")
         return function(*given.args, **given.kwargs)
     return typing.cast(Function, call)

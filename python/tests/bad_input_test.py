@@ -188,6 +188,13 @@ class BadInput(PackageTest):
             call(**given)
         self.assertTrue(str(refusal.exception).replace("\n", "").isprintable(), str(refusal.exception))
 
+    def test_arguments_that_a_function_does_not_have(self):
+        for function, name in ((kvbench.load_csv, "load_csv"), (kvbench.Trace, "Trace")):
+            with self.assertRaisesRegex(TypeError, rf"^{name}\(\): missing a required argument"):
+                function()
+            with self.assertRaisesRegex(TypeError, rf"^{name}\(\): got an unexpected keyword argument 'protect'"):
+                function("x", protect=4)
+
     def test_arrays_without_dimensions_are_one_value(self):
         """As numbers are, which NumPy returns so."""
         from kvbench.program import commands as _commands

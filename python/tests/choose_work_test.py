@@ -141,11 +141,25 @@ class Folder(ChooseTest):
             pathlib.Path(self.path("out")), *pathlib.Path(self.path("out")).rglob("*")]}
         before = state()
         self.assertEqual((self.choose(Programs()), state()), (text, before))
+        with mock.patch.object(choose.os, "access", lambda *_: False):  # formats that were measured count without time
+            self.assertEqual((self.choose(Programs()), state()), (text, before))
         self.choose(Programs(), "--memory", "12.5%", documents=3)  # undecided, and more documents are there
         again = Programs()
         with mock.patch.object(choose.os, "access", lambda *_: False):
             self.assertIn("these are 3; give more --minutes", self.choose(again, "--memory", "12.5%"))
         self.assertEqual(again.made, [])
+
+    def test_a_damaged_table(self):
+        self.choose(Programs(), documents=2)
+        for found in pathlib.Path(self.path("out")).glob("[am]*/*.csv"):
+            whole = found.read_text()
+            for text in ("", '{"a', whole[:len(whole) // 2], whole.splitlines()[0] + "\n"):
+                with self.subTest(name=found.name, text=text[:20]):
+                    found.write_text(text)
+                    self.assertIn(f"{found}: ", said := self.choose(Programs(), documents=2, code=2))
+                    self.assertIn("; remove it, and the same command makes it again.", said)
+                    found.unlink()
+                    self.choose(Programs(), documents=2)
 
     def test_what_a_killed_run_leaves(self):
         """Temporary files neither block a folder nor stay in it; files of others do and do."""
@@ -186,4 +200,4 @@ class Folder(ChooseTest):
     def test_a_folder_of_other_files(self):
         os.mkdir(self.path("out"))
         pathlib.Path(self.path("out/mine.txt")).write_text("mine")
-        self.assertIn("has files and none of this command", self.choose(Programs(), code=2))
+        self.assertIn("has files and none of this command, such as mine.txt; give", self.choose(Programs(), code=2))

@@ -263,7 +263,7 @@ COMMAND_LINE = (
     ("kvbench help repaly", "there is no command or topic repaly. Did you mean 'replay'?"),
     ("kvbench help replay sweep", "'sweep' has no effect beside help"),
     *((f"kvbench help {unknown}", f"there is no {kind} {unknown}") for kind, unknown in (
-        ("command", "nonsense"), ("flag", "--nonsense"), ("command", "s"), ("flag", "-"))),
+        ("command or topic", "nonsense"), ("flag", "--nonsense"), ("command or topic", "s"), ("flag", "-"))),
 )
 
 # A flag that would choose other results, and changes nothing.

@@ -9,8 +9,8 @@ WORDS = (
     ("kvbench help eviktion", "Did you mean 'eviction'?"),
     ("kvbench help budgt", "Did you mean 'budget'?"),
     ("kvbench help colums", "Did you mean 'columns'?"),
-    *((f"kvbench help '{word}'", f"there is no {kind} {word}. (see kvbench --help)")
-      for kind, word in (("command", "*"), ("command", "+"), ("command", "x"), ("command", "ab"))),
+    *((f"kvbench help '{word}'", f"there is no command or topic {word}. (see kvbench --help)")
+      for word in ("*", "+", "x", "ab", "nosuch")),
     ("kvbench compare raw.h5 --x", "there is no flag --x. (see"),
     ("kvbench help scores", "Write --method scores:FILE.h5, whose scores kvbench-dump-hf"),
     ("kvbench cmp", "Write kvbench compare"),

@@ -35,8 +35,7 @@ fs::path follow_links(const std::string& path) {
   fs::path at = in_real_folder(path);
   std::error_code none;
   for (int links = 0; fs::is_symlink(at, none) && !in_process_folder(at); ++links) {
-    if (links == most_links)
-      throw IoError("{}: cannot be written: its symbolic links form a circle; name the file itself.", path);
+    if (links == most_links) throw IoError("{}: its symbolic links form a circle; name the file itself.", path);
     const fs::path to = fs::read_symlink(at, none);
     if (none) break;
     at = in_real_folder(to.is_absolute() ? to : at.parent_path() / to);

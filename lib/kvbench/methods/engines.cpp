@@ -129,8 +129,10 @@ MethodSettings settings_of(const Setting& row) {
   return {&find_method(name), name.assignments()};
 }
 
-/// The fewest digits of a ratio r with int(tokens (1 - r)) = int(kept), as kvpress counts in fp64; "R" where none has.
+/// The fewest digits of a ratio r with int(tokens (1 - r)) = int(kept), as kvpress counts in fp64; "R" where none has,
+/// and for rows that have no results.
 std::string ratio_text(double kept, double tokens) {
+  if (!(kept > 0)) return "R";
   const double middle = std::max(0.0, 1 - (std::floor(kept) + 0.5) / tokens);
   for (int digits = 0; digits < 9; ++digits) {
     const double unit = std::pow(10, digits), ratio = std::round(middle * unit) / unit;

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 from .._error import Error, require
 from ..files.access import held
-from ..results.rows import rows_of
 from . import answer
 from .documents import documents_of, record
 from .engines import measure_settings, predict_formats
-from .folder import Work
+from .folder import Work, rows_made
 from .model import answered, is_measured, measured
 from .names import configuration, own_plan
 from .plans import Plan
@@ -194,7 +193,7 @@ def predict(work: Work, budget: str, trace: str) -> tuple[Predictions, Plan | No
     work.run(rows, question.commands["kvbench"], "replay", trace, "-m", question.methods, "-b", budget,
              "--rows", "layer", "--no-times", "-q", "-o", rows, *work.threads())
     plan = divide(work, budget, trace)
-    found = Predictions(rows_of(rows, (question.figure,), "a replay"), question.figure)
+    found = Predictions(rows_made(rows, (question.figure,), "a replay"), question.figure)
     return found, plan if plan and plan.has_a_choice else None
 
 

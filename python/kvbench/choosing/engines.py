@@ -74,13 +74,13 @@ def measure_settings(work: Work, predictions: Predictions, trace: str, documents
         return settings
     names, kl = [setting.name for setting in settings], {setting.name: [] for setting in settings}
     for number, document in enumerate(documents[:DOCUMENTS]):
-        started = time.monotonic()
-        if started >= deadline and not is_measured(work, document, names, FULL, "stream"):
+        started, known = time.monotonic(), is_measured(work, document, names, FULL, "stream")
+        if started >= deadline and not known:
             return settings
         work.say(f"measuring {len(names)} formats of engines on document {number + 1} of {DOCUMENTS}")
         for name, row in measured(work, document, names, FULL, "stream").items():
             kl[name].append(float(row["kl_mean"]))
-        if number == 0 and started + DOCUMENTS * (time.monotonic() - started) > deadline:
+        if number == 0 and not known and started + DOCUMENTS * (time.monotonic() - started) > deadline:
             return settings
     for setting in settings:
         setting.kl = kl[setting.name]

@@ -27,6 +27,7 @@ from .._kinds import FilePath
 from ..dump_hf.command import model_files
 from ..files.access import (check_not_input, complete_gguf, read_text, sha256_of_file, size_text,
                             write_atomically)
+from ..results.rows import rows_of
 from .names import own_plan
 from .run import Run
 
@@ -95,6 +96,16 @@ class LoadedModel:
         self._loaded = None
 
 
+def rows_made(path: FilePath, needed: Iterable[str], is_not: str) -> list[dict[str, str]]:
+    """rows_of() a file that a program wrote into the folder, which may be damaged since."""
+    try:
+        rows = rows_of(path, needed, is_not)
+        require(rows, path, "has no rows.")
+        return rows
+    except Error as why:
+        raise Error(f"{str(why).rstrip('.')}; remove it, and the same command makes it again.") from None
+
+
 class Work(Run):
     """The output folder of a Question, and the model while it is loaded. `lock`: what held() yields. A step whose file
     is there is done."""
@@ -149,8 +160,8 @@ class Work(Run):
             found = self.read("recording.json", lambda found: isinstance(found, dict) and found.keys() >= {"settings",
                                                                                                            "documents"})
         else:
-            require(not names, where, f"this folder has files and none of this command, such as {names[:1]}; give a "
-                    "new one.")
+            require(not names, where, f"this folder has files and none of this command, such as {''.join(names[:1])}; "
+                    "give a new one.")
         self._settings = self._of_recording(found["settings"])
         differs = [name for name in {**self._settings, **found["settings"]}
                    if of(found["settings"], name) != of(self._settings, name)]

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from .._error import require
 from ..files.access import read_text
 from ..files.trace import Trace
-from ..results.rows import rows_of
-from .folder import Work
+from .folder import Work, rows_made
 from .names import configuration
 
 TASK_DOCUMENTS = 8  # of each task
@@ -22,7 +21,7 @@ def channel_order(work: Work, document: str) -> list[str]:
     made = work.path("order.csv")
     work.run(made, work.question.commands["kveval"], work.question.model, "--ids", document, "--context", 16, "--score",
              2, "-m", "exact", "-b", "100%mem", "--no-times", "-q", "-o", made, *work.threads())
-    order = rows_of(made, ("rope_layout",), "a table of kveval")[0]["rope_layout"]
+    order = rows_made(made, ("rope_layout",), "a table of kveval")[0]["rope_layout"]
     return ["--rope-layout", order] if order else []
 
 
@@ -36,7 +35,7 @@ def tables_of(work: Work, document: str) -> tuple[list[str], str]:
 
 def rows_in(table: str) -> dict[tuple[str, str, str], dict[str, str]]:
     """{(configuration, budget, protocol): row} of a table of kveval of one document."""
-    rows = rows_of(table, ("kl_mean", "method", "params", "budget", "sha256"), "a table of kveval")
+    rows = rows_made(table, ("kl_mean", "method", "params", "budget", "sha256"), "a table of kveval")
     return {(configuration(row), row["budget"], row.get("protocol") or "decode"): {**row, "table": table}
             for row in rows if row["layer"] == "all" and row["document"] == "all"}
 
@@ -100,5 +99,5 @@ def answered(work: Work, names: list[str], budget: str) -> list[dict[str, str]]:
     work.run(made, question.commands["kveval"], question.model, "--text", question.text[0], "--task", question.task,
              "--documents", TASK_DOCUMENTS, "--context", question.context, "--score", question.score, "-m",
              ",".join(map(work.named, names)), "-b", budget, "--no-times", "-q", "-o", made, *work.threads())
-    rows = rows_of(made, ("task", "answers", "match_full", "harmful"), "a table of kveval")
+    rows = rows_made(made, ("task", "answers", "match_full", "harmful"), "a table of kveval")
     return [row for row in rows if row["layer"] == row["document"] == "all" and row["status"] == "ok"]

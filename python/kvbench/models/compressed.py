@@ -249,8 +249,8 @@ class Compression:
         first, layer = sequence.get(self._chosen[0]), sequence.get(number)
         if held == 0 and (first is None or layer is not None) or \
                 held > 0 and layer is not None and (first is None or first.tokens <= layer.tokens):
-            raise Error(f"layer {number}: this call of the model had begun when the with statement of compressed() did, "
-                        "or goes on after one inside it has ended; begin and end calls inside the same ones.")
+            raise Error(f"layer {number}: this call of the model had begun when the with statement of compressed() "
+                        "did, or goes on after one inside it has ended; begin and end calls inside the same ones.")
 
     def _answer(self, sequence, call, t, n, positions):
         """Of the tokens of a call, those of the context are answered exactly, the others by the compressed cache. A

@@ -24,11 +24,11 @@ std::vector<Assignment> settings_of(const TextFile& table, std::vector<Assignmen
 
 const std::vector<Assignment> two = {{"sinks", "1"}, {"recent", "1"}};
 
-/// Of two layers, a context of 10 tokens and heads that stream 2.
-Budgets plan(const std::string& table, Index budget) {
+/// Of two layers, a context of some tokens and heads that stream 2.
+Budgets plan(const std::string& table, Index budget, Index tokens = 10) {
   const TextFile file(table);
   const MethodInfo& info = find_method("duo");
-  return info.plan({.prompt_group = "", .layers = {0, 1}, .tokens = 10}, budget, info.bind(settings_of(file, two)));
+  return info.plan({.prompt_group = "", .layers = {0, 1}, .tokens = tokens}, budget, info.bind(settings_of(file, two)));
 }
 
 }  // namespace
@@ -43,6 +43,7 @@ TEST_CASE("duo: the heads with the largest gates of all layers are whole") {
   CHECK(plan(gates, 6) == Budgets{6, 6});
   CHECK(plan(gates, 9) == Budgets{6, 10});
   CHECK(plan(gates, 12) == Budgets{10, 10});
+  CHECK(plan(gates, 5, 11) == Budgets{7, 2});           // (11 + 2) / 2 tokens per head, rounded up
   CHECK(plan("-1\t-2\n0\t-3\n", 6) == Budgets{10, 2});  // all are clipped to 0, and the lower layer comes first
   CHECK(plan("1\t2\n3\t1\n", 4) == Budgets{6, 2});      // to 1
   CHECK_THROWS_WITH_AS(plan(gates, 1),

@@ -203,11 +203,12 @@ TEST_CASE("a row says which engine runs it, with its settings") {
                                             {1000, 1024, "0.023"},
                                             {100, 1000, "0.8995"},
                                             {1023, 1024, "0.0005"},
-                                            {0, 1024, "1"}})
+                                            {0, 1024, "R"}})  // a row without results
     CHECK(runs_in("snapkv@kvpress", "", kept, tokens) ==
           fmt::format("kvpress SnapKVPress(compression_ratio={})", ratio));
   CHECK(runs_in("keydiff", "block=128", 128, 256) ==
         "kvpress BlockPress(KeyDiffPress(compression_ratio=0.5), block_size=128)");
+  CHECK(runs_in("knorm", "", 0, 0) == "kvpress KnormPress(compression_ratio=R)");
   CHECK(runs_in("knorm", "", 256, 256) == "kvpress KnormPress(compression_ratio=0)");
   show_as("Four", "q4_0", ""), show_as("Mixed", "q8_0", "values=q4_0");
   CHECK(runs_in("Four", "") == runs_in("q4_0", ""));

@@ -135,7 +135,7 @@ class Centres {
 MakeCache prepare(const HeadPrompt& head, const SubgenKCenterParams& params, Backend& backend) {
   const auto centres = std::make_shared<Centres>(head, params, backend);
   return [head, centres, share = params.recent, &backend](Index budget, std::uint32_t /*seed*/) {
-    // 1e-9: a product such as 0.1 * 30 must not round up because of its rounding error.
+    // 1e-9: a product such as 0.28 * 25 must not round up because of its rounding error.
     const auto rounded = static_cast<Index>(std::ceil(share * static_cast<double>(budget) - 1e-9));
     const Index recent = std::max<Index>(1, rounded), candidates = std::max<Index>(0, head.tokens() - recent);
     std::vector<TokenId> kept = centres->first(candidates, std::min(budget - recent, candidates));

@@ -241,7 +241,7 @@ void fields(ParamVisitor& visitor, CamParams& params) {
 CamRule cam_rule(const CamParams& params, Index budget) {
   CamRule rule{.form = params.form, .group = params.group, .start = params.start};
   if (params.start_share > 0) {
-    // 1e-9: a product such as 0.1 * 30 must not round because of its rounding error.
+    // 1e-9: a product such as 0.28 * 25 must not round because of its rounding error.
     const double share = params.start_share * static_cast<double>(budget);
     rule.start = static_cast<Index>(params.form == CamForm::eval ? std::ceil(share - 1e-9) : std::floor(share + 1e-9));
   }

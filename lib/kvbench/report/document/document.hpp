@@ -132,8 +132,8 @@ std::optional<Figure> take_first_drawing(std::vector<Figure>& figures);
 /// it themselves.
 std::vector<std::string> notes_of(const DocTable& table);
 
-/// Says of the figures of the blocks, where a file has one of their drawings alone, what they are drawn from. `budgets`:
-/// those of drawings that do not say theirs, in words. `bars`: what bars mean in all of them, as a sentence.
+/// Says what the figures of the blocks are drawn from, for files of one drawing. `budgets`: those of drawings that do
+/// not say theirs, in words. `bars`: what bars mean in all of them, as a sentence.
 void name_source(std::vector<Block>& blocks, const std::string& source, const std::string& budgets,
                  const std::string& bars = "");
 

@@ -54,6 +54,8 @@ TEST_CASE("subgen-kcenter: the share of the window is rounded up, and the window
   CHECK(kept(eight, 4, {{"recent", "0.51"}}) == std::vector<TokenId>{0, 5, 6, 7});
   CHECK(kept(eight, 4, {{"recent", "1"}}) == std::vector<TokenId>{4, 5, 6, 7});
   CHECK(kept(eight, 4, {{"recent", "0"}}) == std::vector<TokenId>{0, 1, 2, 7});
+  const Stream stream(random_tokens_of(60, 4, 2, 13), 60);  // 0.28 * 25 in fp64 is above 7
+  CHECK(stream.prepare("subgen-kcenter", {{"recent", "0.28"}})(25, 0)->protected_tokens().recent == 7);
 }
 
 TEST_CASE("subgen-kcenter: values=true covers keys and values together") {
