@@ -87,7 +87,8 @@ class Answers(ChooseTest):
         text = self.choose(programs, documents=14)
         made = programs.made
         self.assertEqual(made[made.index("formats.csv") - 12:][:12], [f"{n}.0.csv" for n in range(12)])
-        self.assertEqual(made[made.index("formats.csv") + 1:], ["0.1.csv", "1.1.csv", "2.1.csv", "12.0.csv", "13.0.csv"])
+        self.assertEqual(made[made.index("formats.csv") + 1:],
+                         ["0.1.csv", "1.1.csv", "2.1.csv", "12.0.csv", "13.0.csv"])
         self.assertIn("Known to be worse on pieces of these texts", programs.told)
         self.assertTrue(programs.told.endswith(answer.NOT_YET))
         self.assertNotIn("| llama.cpp q8_0 |", programs.told)

@@ -269,7 +269,7 @@ class Commands:
         """Whether the process has this file in its memory, and whether it has a file that was there and is not."""
         with open(f"/proc/{self.process.pid}/maps") as file:
             lines = [line.rstrip("\n") for line in file]
-        return any(line.endswith(str(path)) for line in lines), any(line.endswith(f"{path} (deleted)") for line in lines)
+        return tuple(any(line.endswith(end) for line in lines) for end in (str(path), f"{path} (deleted)"))
 
 
 def test_a_model_is_loaded_once_for_many_commands(folder):

@@ -225,7 +225,9 @@ class WorkItemRun {
   /// keep the same, such as every token.
   bool is_equal(std::size_t c, Index budget) {
     const Configuration& key = task_.plan.configurations[c];
-    if (task_.request.standalone || plan_of(task_.request.methods[key.method]) != nullptr) return false;
+    const MethodChoice& method = task_.request.methods[key.method];
+    if (task_.request.standalone || plan_of(method) != nullptr) return false;
+    if (method.info->kind == methods::Kind::exact) return false;  // its errors are rounding, which all budgets measure
     const auto [first, added] = firsts_.try_emplace({key.method, key.seed, budget}, c);
     if (!added) equal_[c] = first->second;
     return !added;
