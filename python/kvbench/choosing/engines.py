@@ -10,9 +10,8 @@ import time
 from .._error import Error
 from ..files.trace import Trace
 from ..results.damage import LARGE, REGION
-from ..results.rows import rows_of
 from .documents import trace_of
-from .folder import Work
+from .folder import Work, rows_made
 from .model import is_measured, measured
 from .names import configuration
 from .plans import text_of
@@ -62,7 +61,7 @@ def predict_formats(work: Work, predictions: Predictions, trace: str) -> None:
         return
     work.run(made, question.commands["kvbench"], "replay", trace, "-m", ",".join(names), "-b", FULL, "--rows", "layer",
              "--no-times", "-q", "-o", made, *work.threads())
-    predictions.add(rows_of(made, (question.figure,), "a replay"))
+    predictions.add(rows_made(made, (question.figure,), "a replay"))
 
 
 def measure_settings(work: Work, predictions: Predictions, trace: str, documents: list[str],
