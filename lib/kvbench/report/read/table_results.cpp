@@ -75,8 +75,7 @@ void QueryCsv::check_header(const CsvTable& table) const {
   if (is_of_layer(metric_))
     throw Error(
         "{}: rows of single queries have no figure of all heads of a layer, such as {} or kl_predicted; store the "
-        "results "
-        "of the replay with --raw, and compare these.",
+        "results of the replay with --raw, and compare these.",
         path_, name_of(metric_));
 }
 
