@@ -96,6 +96,10 @@ TEST_CASE("the safe part of adakv@kvpress is a share of the whole budget, with t
   CHECK(tokens(8, "0.4") == std::vector<Index>{2 + 11, 2 + 1});  // int(3.2) - 2
   CHECK(tokens(8, "0.2") == std::vector<Index>{2 + 12, 2 + 0});  // int(1.6) - 2: none beyond those
   CHECK(tokens(8, "1") == std::vector<Index>{2 + 6, 2 + 6});
+  std::vector<std::vector<float>> many(2, std::vector<float>(200, 1));
+  many[1].assign(200, 0);
+  // In fp64 0.29 * 100 is below 29, and Python's int() cuts it to 28.
+  CHECK(kept("adakv@kvpress", many, 100, {{"alpha", "0.29"}})[1].size() == 28);
 }
 
 // (1 - alpha) c + int(alpha b), rounded to nearest, ties to even, as the released code has it.

@@ -25,7 +25,6 @@
 // scripts leave off, and `skip`, which is 0 there. kvpress masks the dropped keys and saves no bytes; here they are not
 // held.
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include <kvbench/methods/eviction/methods.hpp>
@@ -56,7 +55,7 @@ ShareOut blend(const AdakvParams& params) {
 /// A guaranteed number of tokens per head, and the best of all others.
 ShareOut safeguard(const AdakvParams& params) {
   return [alpha = params.alpha](const Competition& heads, Index each, Index protected_tokens) {
-    const auto part = static_cast<Index>(std::floor(alpha * static_cast<double>(each + protected_tokens) + 1e-9));
+    const auto part = static_cast<Index>(alpha * static_cast<double>(each + protected_tokens));  // as kvpress cuts
     const Index safe = alpha > 0 ? std::max<Index>(1, part) : 0;
     return heads.won(each * static_cast<Index>(heads.competitors()), std::max<Index>(0, safe - protected_tokens));
   };

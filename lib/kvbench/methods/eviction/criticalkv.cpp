@@ -67,7 +67,7 @@ MakeCache two_stages(const HeadPrompt& head, const TokenScores& scores, const Cr
     const Index n = head.tokens(), kept = std::min(budget, n);
     const Protected fixed = protected_within(scores, kept);
     const Index protects = fixed.sinks + fixed.recent;
-    const auto part = static_cast<Index>(std::floor(params.first * static_cast<double>(kept) + 1e-9));
+    const auto part = static_cast<Index>(params.first * static_cast<double>(kept));
     const Index half = params.first > 0 ? std::max<Index>(1, part) : 0;
     const Index first = kept == n ? 0 : std::clamp<Index>(half - protects, 0, kept - protects);
     std::vector<float> merged = second;
