@@ -37,6 +37,7 @@ std::optional<Figure> take_first_drawing(std::vector<Figure>& figures) {
 void name_source(std::vector<Block>& blocks, const std::string& source, const std::string& budgets,
                  const std::string& bars) {
   for (Block& block : blocks) {
+    if (auto* const table = std::get_if<DocTable>(&block)) table->source = source;
     auto* const figure = std::get_if<Figure>(&block);
     if (figure == nullptr) continue;
     if (!bars.empty()) figure->alone = figure->alone.empty() ? bars : bars + " " + figure->alone;

@@ -48,10 +48,11 @@ struct DocTable {
   std::vector<std::vector<TableCell>> rows =
       {};  ///< in a row of fewer cells, the last is a sentence over the other columns
   bool folded = false;
-  bool sortable = false;   ///< a script may sort and filter the rows
-  bool screen = false;     ///< left out of LaTeX
-  bool paper = false;      ///< in LaTeX alone
-  std::size_t merged = 0;  ///< number of first columns that show equal values in consecutive rows once
+  bool sortable = false;    ///< a script may sort and filter the rows
+  bool screen = false;      ///< left out of LaTeX
+  bool paper = false;       ///< in LaTeX alone
+  std::size_t merged = 0;   ///< number of first columns that show equal values in consecutive rows once
+  std::string source = "";  ///< what it is about, which a caption in LaTeX names
 };
 
 /// A column of a table about rows: its head, and the cell that a row has in it.
@@ -132,8 +133,8 @@ std::optional<Figure> take_first_drawing(std::vector<Figure>& figures);
 /// it themselves.
 std::vector<std::string> notes_of(const DocTable& table);
 
-/// Says what the figures of the blocks are drawn from, for files of one drawing. `budgets`: those of drawings that do
-/// not say theirs, in words. `bars`: what bars mean in all of them, as a sentence.
+/// Says what the figures and tables of the blocks are about, for files of one drawing and for LaTeX. `budgets`: those of
+/// drawings that do not say theirs, in words. `bars`: what bars mean in all of them, as a sentence.
 void name_source(std::vector<Block>& blocks, const std::string& source, const std::string& budgets,
                  const std::string& bars = "");
 

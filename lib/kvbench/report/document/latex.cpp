@@ -116,8 +116,9 @@ std::string body_of(const DocTable& table) {
 /// In small print, at the width of the text at most. A table of several pages cannot be scaled.
 std::string table_latex(const DocTable& table) {
   const std::vector<std::string> notes = notes_of(table);
-  const std::string caption =
-      latex_text(table.title + (notes.empty() ? "" : fmt::format(" ({})", fmt::join(notes, "; "))));
+  std::string words = table.title + (notes.empty() ? "" : fmt::format(" ({})", fmt::join(notes, "; ")));
+  if (!table.source.empty()) words += fmt::format("{} {}.", words.ends_with('.') ? "" : ".", table.source);
+  const std::string caption = latex_text(words);
   const std::string kinds = column_kinds(table);
   if (table.rows.size() > rows_of_a_page)
     return fmt::format(
