@@ -247,10 +247,11 @@ TEST_CASE("methods by budgets for LaTeX: the best bold, what cannot be told from
                                {.method = "kivi4", .reason = "calibrated on the evaluated context", .error = "0.2,,"},
                                {.method = "random", .error = "0.3,,"}})});
   const std::string text = latex(document);
-  CHECK(
-      contains(text,
-               "\\caption{Mean relative error by method and budget. Bold: the best of a budget; underlined: not "
-               "distinguishable from it; without marks: not tested (?: not tested against the best; --: no result)}"));
+  CHECK(contains(text,
+                 "\\caption{Mean relative error by method and budget. Bold: the best of a budget; underlined: not "
+                 "distinguishable from it; without marks: not tested (?: not tested against the best; --: no result). "
+                 "tiny; t.h5, "));
+  CHECK(contains(text, "2 of 6 layers; prefill.}"));
   CHECK(contains(text,
                  "method & 12.5\\% & 25\\% & 50\\% \\\\\n\\midrule\n"
                  "sink & \\underline{0.500} & \\textbf{0.400} & -- \\\\\n"

@@ -133,7 +133,7 @@ std::optional<Figure> take_first_drawing(std::vector<Figure>& figures);
 /// it themselves.
 std::vector<std::string> notes_of(const DocTable& table);
 
-/// Says what the figures and tables of the blocks are about, for files of one drawing and for LaTeX. `budgets`: those of
+/// Says what figures and tables of the blocks are about, for files of one drawing and for LaTeX. `budgets`: those of
 /// drawings that do not say theirs, in words. `bars`: what bars mean in all of them, as a sentence.
 void name_source(std::vector<Block>& blocks, const std::string& source, const std::string& budgets,
                  const std::string& bars = "");
