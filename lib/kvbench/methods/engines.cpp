@@ -97,16 +97,14 @@ const std::vector<Setting>& table() {
                         fmt::format("head dimensions that are multiples of {}", group), group == 64});
       }
     }
-    for (const auto& [method, keys, values] : {std::tuple{"q6_0", "q6_0", "q6_0"},
-                                               {"q8_0[values=q6_0]", "q8_0", "q6_0"},
-                                               {"q6_0[values=q5_0]", "q6_0", "q5_0"},
-                                               {"q4_0[form=ik]", "q4_0", "q4_0"}}) {
-      const std::string name = method;
-      const std::string turned = name.back() == ']' ? name.substr(0, name.size() - 1) + "," : name + "[";
+    for (const auto& [keys, values, own] : {std::tuple{"q6_0", "q6_0", ""},
+                                            {"q8_0", "q6_0", ",values=q6_0"},
+                                            {"q6_0", "q5_0", ",values=q5_0"},
+                                            {"q4_0", "q4_0", ",form=ik"}}) {
       const std::string flags = fmt::format("-ctk {} -ctv {} -fa on", keys, values);
-      rows.push_back({name, Engine::ik_llama_cpp, flags, "", false});
-      rows.push_back(
-          {turned + "hadamard=true]", Engine::ik_llama_cpp, flags + " -khad -vhad", "heads of 64 channels", false});
+      rows.push_back({fmt::format("{}[hadamard=false{}]", keys, own), Engine::ik_llama_cpp, flags, "", false});
+      rows.push_back({fmt::format("{}[hadamard=true{}]", keys, own), Engine::ik_llama_cpp, flags + " -khad -vhad",
+                      "heads of 64 channels", false});
     }
     add("sink[reposition=false]", Engine::kvpress, "StreamingLLMPress({ratio})");
     add("snapkv@kvpress", Engine::kvpress, "SnapKVPress({ratio})");
