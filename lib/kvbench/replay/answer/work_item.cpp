@@ -221,13 +221,18 @@ class WorkItemRun {
     return made;
   }
 
+  /// Whether nothing is computed together with other configurations.
+  bool is_alone(const Configuration& key) const {
+    return task_.request.standalone || plan_of(task_.request.methods[key.method]) != nullptr;
+  }
+
   /// Whether the configuration has the results of an earlier one, which are then copied: their budgets let the method
   /// keep the same, such as every token.
   bool is_equal(std::size_t c, Index budget) {
     const Configuration& key = task_.plan.configurations[c];
-    const MethodChoice& method = task_.request.methods[key.method];
-    if (task_.request.standalone || plan_of(method) != nullptr) return false;
-    if (method.info->kind == methods::Kind::exact) return false;  // its errors are rounding, which all budgets measure
+    if (is_alone(key)) return false;
+    // Its errors are rounding, which all budgets measure.
+    if (task_.request.methods[key.method].info->kind == methods::Kind::exact) return false;
     const auto [first, added] = firsts_.try_emplace({key.method, key.seed, budget}, c);
     if (!added) equal_[c] = first->second;
     return !added;
@@ -255,8 +260,7 @@ class WorkItemRun {
         return attempt(one, work);
       };
       const Configuration& key = task_.plan.configurations[c];
-      const bool alone = task_.request.standalone || plan_of(task_.request.methods[key.method]) != nullptr;
-      Together& group = groups.try_emplace({key.method, key.seed, alone ? c : 0}, attempt_one).first->second;
+      Together& group = groups.try_emplace({key.method, key.seed, is_alone(key) ? c : 0}, attempt_one).first->second;
       ConfigurationRun::Options options = options_of(choice.method);
       if (holds_tokens(*choice.method.info)) options.held_of = task_.item.prompt.base;
       group.add(c, std::make_unique<ConfigurationRun>(std::move(made.caches), std::move(options), heads_,
