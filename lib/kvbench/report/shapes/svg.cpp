@@ -114,11 +114,11 @@ std::string elements(const Shapes& shapes) {
   return out;
 }
 
-/// An element of a file: <TAG STYLE GEOMETRY. Neighbours of one tag and style share it.
+/// An element of a file: <TAG STYLE GEOMETRY. Neighbours of one tag and style may share it: the data of paths are
+/// joined, others stand in a group.
 struct FileElement {
   std::string tag, style, geometry;
-  bool joins = false;  ///< its geometry is path data, to which that of the next element may be added
-  bool shares = true;  ///< may stand in a group
+  bool shares = true;  ///< whether they do
 };
 
 std::string attributes(const ShapeStyle& style) {
@@ -135,11 +135,11 @@ struct InFile {
 
   FileElement operator()(const Outline& outline) const {
     // Data lines stay apart, dashes begin anew, and what is filled or see-through may overlap.
-    const bool joins = style.fill == "none" && style.opacity == 1 && style.dashes.empty() && style.stroke_width == 1;
-    return {"path", attributes(style), path_data(outline.lines), joins, false};
+    const bool shares = style.fill == "none" && style.opacity == 1 && style.dashes.empty() && style.stroke_width == 1;
+    return {"path", attributes(style), path_data(outline.lines), shares};
   }
   FileElement operator()(const Circle& circle) const {
-    return {"circle", attributes(style), geometry(circle).substr(7) + "/>\n", false, style.opacity == 1};
+    return {"circle", attributes(style), geometry(circle).substr(7) + "/>\n", style.opacity == 1};
   }
   FileElement operator()(const Text& text) const {
     return {"text",
@@ -188,14 +188,13 @@ std::string svg_file(const Drawing& drawing) {
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" "
       "height=\"{1}\" viewBox=\"-{2} -{2} {0} {1}\" font-family=\"Helvetica, Arial, 'Liberation Sans', sans-serif\" "
       "stroke-linejoin=\"round\" fill=\"none\">\n<title>{3}</title>\n<rect x=\"-{2}\" y=\"-{2}\" width=\"{0}\" "
-      "height=\"{1}\" "
-      "fill=\"#ffffff\"/>\n",
+      "height=\"{1}\" fill=\"#ffffff\"/>\n",
       px(width), px(height), px(svg_margin), escape_xml(drawing.label()));
   const std::vector<FileElement> all = file_elements(drawing);
   for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
     const FileElement& first = all[begin];
-    for (end = begin + 1; end < all.size() && (first.joins || first.shares) && all[end].tag == first.tag &&
-                          all[end].style == first.style;)
+    for (end = begin + 1;
+         end < all.size() && first.shares && all[end].tag == first.tag && all[end].style == first.style;)
       ++end;
     out += written(std::span(all).subspan(begin, end - begin));
   }
