@@ -2,11 +2,12 @@
 // KL of the next token where llama.cpp keeps its cache in fewer bits, against llama.cpp with a cache in fp32, in the
 // model whose weights are converted to fp32.
 //
-//     llama_caches MODEL IDS CONTEXT SCORE [TYPE...]
+//     llama_caches MODEL IDS CONTEXT SCORE [TYPE | KEYS/VALUES]...
 //
 // IDS is a file of token ids: CONTEXT of them are the context, and SCORE pass through the model after it. One line per
-// type, rotation and run: type,rotated,run,kl, the mean over SCORE - 1 predictions. Types that are named (q5_1) have
-// the run `own` alone, with the rotation that llama.cpp chooses; otherwise these runs of f32, q8_0 and q4_0:
+// type, rotation and run: type,rotated,run,kl, the mean over SCORE - 1 predictions. Types that are named (q5_1, or
+// q8_0/q4_0 of keys and values) have the run `own` alone, with the rotation that llama.cpp chooses; otherwise these runs
+// of f32, q8_0 and q4_0:
 //   own            llama.cpp's cache of this type, while the context is read too
 //   exact-context  the same, but the keys and values of the context are those of the cache in fp32, rounded once
 //   rounded        a graph in fp32 in which keys and values are rounded; the context as in exact-context
@@ -48,18 +49,25 @@ struct Document {
   std::int64_t context;  ///< tokens; the others are scored
 };
 
+struct Types {
+  ggml_type keys, values;
+};
+
 /// fp32 without flash attention, as in kveval, or with it.
-Context context_of(const llama::Model& model, const Document& document, ggml_type type, bool flash, RowsHook& hook) {
+Context context_of(const llama::Model& model, const Document& document, Types types, bool flash, RowsHook& hook) {
   llama_context_params params = llama_context_default_params();
   params.n_ctx = static_cast<std::uint32_t>(document.tokens.size());
   params.n_batch = params.n_ubatch = batch;
   params.n_threads = params.n_threads_batch = threads;
   params.flash_attn_type = flash ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
-  params.type_k = params.type_v = type;
+  params.type_k = types.keys;
+  params.type_v = types.values;
   params.cb_eval = RowsHook::on_node;
   params.cb_eval_user_data = &hook;
   Context context(llama_init_from_model(model.handle(), params));
-  if (!context) throw Error("no context of type {}{}", ggml_type_name(type), llama::first_llama_error());
+  if (!context)
+    throw Error("no context of keys in {} and values in {}{}", ggml_type_name(types.keys), ggml_type_name(types.values),
+                llama::first_llama_error());
   return context;
 }
 
@@ -118,32 +126,36 @@ class Runs {
  public:
   Runs(const llama::Model& model, const Document& document)
       : model_(model), document_(document), hook_(model.num_kv_heads()) {
-    full_ = logits(GGML_TYPE_F32, false, {.rows = Rows::recorded}, {});
+    full_ = logits(f32, false, {.rows = Rows::recorded}, {});
   }
 
-  void own(ggml_type type, bool rotated) {
+  /// `name`: as the line has it.
+  void own(std::string_view name, Types types, bool rotated) {
     setenv("LLAMA_ATTN_ROT_DISABLE", rotated ? "0" : "1", 1);  // read where a context is made
-    print(type, rotated, "own", logits(type, true, {}, {}));
+    print(name, rotated, "own", logits(types, true, {}, {}));
   }
 
   void of_type(ggml_type type, bool rotated) {
-    own(type, rotated);
+    const char* name = ggml_type_name(type);
+    own(name, {type, type}, rotated);
     if (!ggml_is_quantized(type)) return;
     const CacheRounding rounding = {type, rotated};
-    print(type, rotated, "exact-context", logits(type, true, {.rows = Rows::replaced}, {}));
+    print(name, rotated, "exact-context", logits({type, type}, true, {.rows = Rows::replaced}, {}));
     for (const bool queries : {false, true})
-      print(type, rotated, queries ? "rounded-query" : "rounded",
-            logits(GGML_TYPE_F32, false, {.rows = Rows::replaced, .rounding = rounding},
+      print(name, rotated, queries ? "rounded-query" : "rounded",
+            logits(f32, false, {.rows = Rows::replaced, .rounding = rounding},
                    {.rounding = rounding, .queries = queries}));
   }
 
  private:
-  void print(ggml_type type, bool rotated, const char* run, const std::vector<float>& of_run) const {
-    fmt::print("{},{},{},{:.6g}\n", ggml_type_name(type), rotated ? 1 : 0, run, kl(full_, of_run, vocabulary()));
+  static constexpr Types f32 = {GGML_TYPE_F32, GGML_TYPE_F32};
+
+  void print(std::string_view name, bool rotated, const char* run, const std::vector<float>& of_run) const {
+    fmt::print("{},{},{},{:.6g}\n", name, rotated ? 1 : 0, run, kl(full_, of_run, vocabulary()));
   }
   std::size_t vocabulary() const { return static_cast<std::size_t>(model_.vocabulary_size()); }
-  std::vector<float> logits(ggml_type type, bool flash, RowsHook::Batch context, RowsHook::Batch scored) {
-    const Context own = context_of(model_, document_, type, flash, hook_);
+  std::vector<float> logits(Types types, bool flash, RowsHook::Batch context, RowsHook::Batch scored) {
+    const Context own = context_of(model_, document_, types, flash, hook_);
     return logits_of(model_, document_, own.get(), hook_, context, scored);
   }
 
@@ -160,11 +172,18 @@ ggml_type type_of(std::string_view name) {
   throw Error("{}: not a type of ggml", name);
 }
 
+/// TYPE, or KEYS/VALUES.
+Types types_of(std::string_view name) {
+  const std::size_t slash = std::min(name.find('/'), name.size());
+  const ggml_type keys = type_of(name.substr(0, slash));
+  return {keys, slash == name.size() ? keys : type_of(name.substr(slash + 1))};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
   llama::wait_passively(argv);
-  if (argc < 5) throw Error("usage: llama_caches MODEL IDS CONTEXT SCORE [TYPE...]");
+  if (argc < 5) throw Error("usage: llama_caches MODEL IDS CONTEXT SCORE [TYPE | KEYS/VALUES]...");
   llama::quiet_llama();
   llama_backend_init();
   std::string path = argv[1];
@@ -174,7 +193,7 @@ int main(int argc, char** argv) try {
   const Document document = read_ids(argv[2], std::atoll(argv[3]), std::atoll(argv[4]));
   Runs runs(model, document);
   fmt::print("type,rotated,run,kl\n");
-  for (int i = 5; i < argc; ++i) runs.own(type_of(argv[i]), true);
+  for (int i = 5; i < argc; ++i) runs.own(argv[i], types_of(argv[i]), true);
   if (argc > 5) return 0;
   runs.of_type(GGML_TYPE_F32, false);
   for (const ggml_type type : {GGML_TYPE_Q8_0, GGML_TYPE_Q4_0})

@@ -10,12 +10,13 @@ kveval itself moves by up to 7 % from one instruction set to another.
 
 Usage: llama_caches_test.py KVDUMP PRINT_ARRAY KVEVAL KVBENCH LLAMA_CACHES"""
 
+import json
 import pathlib
 import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "cli" / "kveval"))
-from eval_harness import close, evaluate, harness, number, rows  # noqa: E402
+from eval_harness import KVBENCH, close, evaluate, harness, number, rows  # noqa: E402
 
 LLAMA_CACHES = sys.argv[5]
 CONTEXT, SCORE = 320, 128
@@ -54,4 +55,32 @@ def test_kveval_agrees_with_the_caches_of_llama_cpp(folder):
             assert rotated or kl > 2 * llama[name, True, "rounded"], (name, kl)
 
 
-harness.run_tests([test_kveval_agrees_with_the_caches_of_llama_cpp])
+def printed_types(method):
+    """KEYS/VALUES as kvbench says that one types them into llama.cpp."""
+    words = subprocess.run([KVBENCH, "methods", method, "--format", "json"], capture_output=True, text=True,
+                           check=True).stdout
+    runs_in, = (one["runs_in"] for one in json.loads(words))
+    typed = runs_in.removeprefix("llama.cpp ").split()
+    return f'{typed[typed.index("--cache-type-k") + 1]}/{typed[typed.index("--cache-type-v") + 1]}'
+
+
+def test_llama_cpp_with_the_printed_types_has_the_kl_of_kveval(folder):
+    """A set of types for keys and another for values cannot be exchanged: their damage differs by a multiple."""
+    ids = harness.write_ids(folder / "ids", CONTEXT + SCORE)
+    methods = ["q8_0[hadamard=true;values=q4_0]", "q4_0[hadamard=true;values=q8_0]"]
+    done = subprocess.run([LLAMA_CACHES, harness.MODEL, ids, str(CONTEXT), str(SCORE), *map(printed_types, methods)],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    typed = [number(row, "kl") for row in rows(done.stdout)]
+    table = evaluate("--ids", ids, "--context", CONTEXT, "--score", SCORE, "--method",
+                     ",".join(name.replace("]", ";queries=q8_0]") for name in methods), "--budget", "100%mem",
+                     "--protocol", "stream")
+    own = [number(row, "kl_mean") for row in table]
+    print(f"{methods}: llama.cpp {typed}, kveval {own}")
+    for of_llama, of_kveval in zip(typed, own, strict=True):
+        close(of_llama, of_kveval, TOLERANCE)
+    assert max(typed) > 1.5 * min(typed), typed
+
+
+harness.run_tests([test_llama_cpp_with_the_printed_types_has_the_kl_of_kveval,
+                   test_kveval_agrees_with_the_caches_of_llama_cpp])
