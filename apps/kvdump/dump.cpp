@@ -196,7 +196,10 @@ void dump(const Options& options) {
   const Model source(options.model);
   if (options.tokens_only) return write_tokens(options, source);
   source.refuse_unsupported();
-  CaptureOptions wanted = capture_options(source, parse_layers(options.layers, source.num_layers()), threads);
+  const std::vector<int> selected =
+      options.layers == "all" ? source.cached_layers() : parse_layers(options.layers, source.num_layers());
+  source.require_cached(selected, "--layers");
+  CaptureOptions wanted = capture_options(source, selected, threads);
   wanted.pre_rope = options.pre_rope;
   wanted.column_sums = options.column_sums;
   wanted.speculated = options.speculated;

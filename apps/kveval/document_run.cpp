@@ -41,6 +41,8 @@ trace::TraceInfo describe(const Machine& machine, const llama::Capture& capture,
   info.model = std::filesystem::path(machine.options.model).stem().string();
   info.arch = machine.model.arch();
   info.num_layers = machine.model.num_layers();
+  if (machine.model.is_hybrid())
+    info.cache_layers.assign(machine.model.cached_layers().begin(), machine.model.cached_layers().end());
   info.num_query_heads = first.query_heads;
   info.num_kv_heads = first.kv_heads;
   info.head_dim = first.head_dim;
@@ -173,6 +175,7 @@ DocumentRun::DocumentRun(const Machine& machine, const eval::TaskDocument& docum
   machine_.context.clear();
   capture.start_prompt(std::ssize(tokens_), stored_positions(first_, std::ssize(tokens_)), begin_);
   llama::run_batches(machine_.context, capture, tokens_, batches_of(begin_), [](int) {});
+  machine_.context.keep_state(begin_);
 
   full_hidden_.resize(static_cast<std::size_t>(machine_.model.num_layers()));
   Index next = begin_;
@@ -327,7 +330,7 @@ eval::PassResult DocumentRun::run(const loop::LoopConfiguration& configuration, 
       pass.sequence = llama::Sequence::prompt;
       run_all();
     }
-    pass.summary.finish(machine_.model.num_layers(), pass.result);
+    pass.summary.finish(std::ssize(machine_.model.cached_layers()), pass.result);
     if (pass.result.status == replay::Status::ok) {
       pass.result.reason += (pass.result.reason.empty() || pass.note.empty() ? "" : "; ") + pass.note;
       const methods::Kind kind = configuration.method.info->kind;

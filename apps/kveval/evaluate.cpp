@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
-#include <numeric>
 
 #include <fmt/ranges.h>
 
@@ -36,17 +35,15 @@ namespace {
 /// The layers that are captured. Throws Error where the model lacks one of them.
 std::vector<int> captured_layers(const Options& options, const llama::Model& model) {
   std::vector<int> layers(options.layers.begin(), options.layers.end());
-  if (layers.empty()) {
-    layers.resize(static_cast<std::size_t>(model.num_layers()));
-    std::iota(layers.begin(), layers.end(), 0);
-  }
+  if (layers.empty()) layers = model.cached_layers();
   std::ranges::sort(layers);
   layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
+  const std::string flag = options.sweep.empty() ? "--layers" : options.sweep;
   for (const int layer : layers) {
     if (layer >= 0 && layer < model.num_layers()) continue;
-    throw Error("{}: there is no layer {}; this model has layers 0 to {}",
-                options.sweep.empty() ? "--layers" : options.sweep, layer, model.num_layers() - 1);
+    throw Error("{}: there is no layer {}; this model has layers 0 to {}", flag, layer, model.num_layers() - 1);
   }
+  model.require_cached(layers, flag);
   return layers;
 }
 
@@ -61,7 +58,8 @@ void check_memory(const Options& options, const llama::Model& model, Index token
   if (options.request.protocol == replay::Protocol::stream ||
       conversations)  // all queries and outputs, and a second capture
     rows += 2.0 * model.num_kv_heads() + 2 * 2.0 * model.num_query_heads();
-  const double arrays = model.num_layers() * rows * head * static_cast<double>(tokens) * sizeof(float);
+  const double arrays =
+      static_cast<double>(model.cached_layers().size()) * rows * head * static_cast<double>(tokens) * sizeof(float);
   const double logits =
       3.0 * static_cast<double>(std::max(conversations ? tokens : options.score, eval::most_scored_tokens)) *
       model.vocabulary_size() * sizeof(float);
@@ -174,7 +172,7 @@ Index longest(const Options& options, const llama::Model& model, const eval::Eva
 
 eval::EvalSettings settings_of(const Options& options, const llama::Model& model) {
   eval::EvalSettings out = eval::settings_of(options.request);
-  out.model_layers = model.num_layers();
+  out.model_layers = std::ssize(model.cached_layers());
   out.weights = model.is_f32() ? "f32" : "file";
   out.generate = options.generation.text();
   if (!options.texts.empty()) out.document_seed = options.document_seed;

@@ -60,17 +60,17 @@ void PassSummary::skip(std::int64_t layer, const std::string& reason) {
   why_skipped_ = reason;
 }
 
-replay::Bytes PassSummary::mean_bytes(std::int64_t model_layers) const {
-  const double whole = static_cast<double>(model_layers) - answered_;
+replay::Bytes PassSummary::mean_bytes(std::int64_t cached_layers) const {
+  const double whole = static_cast<double>(cached_layers) - answered_;
   const double full = bytes_.full / answered_;  // of the heads of a layer, all of which have the same shapes
   replay::Bytes sum = bytes_;
   for (const auto field : {&replay::Bytes::kv, &replay::Bytes::fast, &replay::Bytes::read, &replay::Bytes::full})
     sum.*field += whole * full;
-  for (const auto field : byte_fields) sum.*field /= static_cast<double>(model_layers) * kv_heads_;
+  for (const auto field : byte_fields) sum.*field /= static_cast<double>(cached_layers) * kv_heads_;
   return sum;
 }
 
-void PassSummary::finish(std::int64_t model_layers, eval::PassResult& result) const {
+void PassSummary::finish(std::int64_t cached_layers, eval::PassResult& result) const {
   if (layers_.empty()) {
     result.status = replay::Status::skipped;
     result.reason =
@@ -80,7 +80,7 @@ void PassSummary::finish(std::int64_t model_layers, eval::PassResult& result) co
   result.layers = layers_;
   result.budget_tokens = budget_tokens_ / heads_;
   result.kept_tokens = kept_tokens_ / heads_;
-  result.bytes = mean_bytes(model_layers);
+  result.bytes = mean_bytes(cached_layers);
   std::vector<std::string> parts;
   if (!skipped_.empty())
     parts.push_back(fmt::format("layer {} stays exact: {}", fmt::join(skipped_, ", "), why_skipped_));

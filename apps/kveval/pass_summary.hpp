@@ -20,11 +20,11 @@ class PassSummary {
   /// The layer stays exact, because the method cannot run on it.
   void skip(std::int64_t layer, const std::string& reason);
   /// Sets errors of layers, budgets, bytes and the reason; the status is `skipped` where no layer was compressed.
-  /// Those of the `model_layers` layers that were not answered hold their full cache.
-  void finish(std::int64_t model_layers, eval::PassResult& result) const;
+  /// Those of the `cached_layers` layers with a cache that were not answered hold it whole.
+  void finish(std::int64_t cached_layers, eval::PassResult& result) const;
 
  private:
-  replay::Bytes mean_bytes(std::int64_t model_layers) const;
+  replay::Bytes mean_bytes(std::int64_t cached_layers) const;
 
   std::vector<eval::LayerErrors> layers_;
   std::vector<methods::Note> notes_;

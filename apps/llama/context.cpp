@@ -6,7 +6,9 @@
 namespace kvbench::llama {
 
 Context::Context(const Model& model, const ContextOptions& options)
-    : vocabulary_(static_cast<std::size_t>(model.vocabulary_size())), sequences_(options.two_sequences ? 2 : 1) {
+    : vocabulary_(static_cast<std::size_t>(model.vocabulary_size())),
+      sequences_(options.two_sequences ? 2 : 1),
+      hybrid_(model.is_hybrid()) {
   llama_context_params params = llama_context_default_params();
   params.n_ctx = static_cast<std::uint32_t>(options.num_tokens) * static_cast<std::uint32_t>(sequences_);
   params.n_seq_max = static_cast<std::uint32_t>(sequences_);
@@ -30,7 +32,26 @@ Context::Context(const Model& model, const ContextOptions& options)
 
 void Context::clear() { llama_memory_clear(llama_get_memory(context_.get()), true); }
 
+void Context::keep_state(std::int64_t tokens) {
+  if (!hybrid_) return;
+  constexpr llama_seq_id prompt = static_cast<llama_seq_id>(Sequence::prompt);
+  kept_tokens_ = tokens;
+  kept_state_.resize(llama_state_seq_get_size_ext(context_.get(), prompt, LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY));
+  if (llama_state_seq_get_data_ext(context_.get(), kept_state_.data(), kept_state_.size(), prompt,
+                                   LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY) != kept_state_.size())
+    throw Error("llama.cpp cannot write the state of its recurrent layers behind {} tokens{}", tokens,
+                first_llama_error());
+}
+
 void Context::remove_from(std::int64_t begin) {
+  if (hybrid_ && begin > 0) {
+    if (begin != kept_tokens_) throw Error("the state of recurrent layers behind {} tokens was not kept", begin);
+    if (llama_state_seq_set_data_ext(context_.get(), kept_state_.data(), kept_state_.size(),
+                                     static_cast<llama_seq_id>(Sequence::prompt),
+                                     LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY) != kept_state_.size())
+      throw Error("llama.cpp cannot read the state of its recurrent layers behind {} tokens{}", begin,
+                  first_llama_error());
+  }
   for (llama_seq_id sequence = 0; sequence < sequences_; ++sequence) {
     if (llama_memory_seq_rm(llama_get_memory(context_.get()), sequence, static_cast<llama_pos>(begin), -1)) continue;
     throw Error("llama.cpp cannot remove the tokens from position {} on from its cache", begin);

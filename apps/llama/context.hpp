@@ -36,7 +36,11 @@ class Context {
   Context(const Model& model, const ContextOptions& options);
 
   void clear();  ///< removes all tokens from the cache
-  /// Removes the tokens at the positions from `begin` on from both sequences.
+  /// Keeps the state of `Sequence::prompt`, which has read `tokens` tokens: recurrent layers cannot go back by
+  /// themselves.
+  void keep_state(std::int64_t tokens);
+  /// Removes the tokens at the positions from `begin` on from both sequences. Of a hybrid model `begin` is 0, or what
+  /// keep_state() was given.
   void remove_from(std::int64_t begin);
 
   /// Decodes the next tokens (at most `batch`). Throws Error where llama.cpp fails; returns false where `stop` ended
@@ -57,6 +61,9 @@ class Context {
   std::unique_ptr<llama_context, Free> context_;
   std::size_t vocabulary_ = 0, scored_ = 0;
   int sequences_ = 1;
+  bool hybrid_ = false;
+  std::int64_t kept_tokens_ = 0;
+  std::vector<std::uint8_t> kept_state_;  ///< of the recurrent layers
 };
 
 }  // namespace kvbench::llama

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cerrno>
 #include <map>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -18,6 +19,7 @@
 
 #include <apps/common/model_files.hpp>
 #include <apps/common/stop_signals.hpp>
+#include <apps/llama/node_name.hpp>
 
 namespace kvbench::llama {
 namespace {
@@ -71,6 +73,37 @@ std::string types_of_matrices(const std::string& path) {
   return fmt::format("{}", fmt::join(types, ", "));
 }
 
+/// Reads a graph: the layers in which it has a softmax, and the heads of their keys.
+struct FoundAttention {
+  std::vector<int> layers;
+  std::int64_t kv_heads = 0;
+
+  static bool on_node(ggml_tensor* node, bool, void* self) {
+    auto& found = *static_cast<FoundAttention*>(self);
+    const auto name = parse_node_name(node->name);
+    if (name && name->role == Role::softmax) found.layers.push_back(name->layer);
+    if (name && name->role == Role::key && node->op == GGML_OP_ROPE) found.kv_heads = node->ne[1];
+    return false;  // its data is not wanted
+  }
+};
+
+/// The attention layers of a hybrid model. Metadata name them in other ways for each architecture; the graph of one
+/// token has them. None if no context can be made.
+FoundAttention attention_of(llama_model* model) {
+  FoundAttention found;
+  llama_context_params params = llama_context_default_params();
+  params.n_ctx = params.n_batch = params.n_ubatch = 32;
+  params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
+  params.offload_kqv = params.op_offload = false;
+  params.cb_eval = FoundAttention::on_node;
+  params.cb_eval_user_data = &found;
+  const std::unique_ptr<llama_context, void (*)(llama_context*)> context(llama_init_from_model(model, params),
+                                                                         llama_free);
+  llama_token token = 0;
+  if (context) llama_decode(context.get(), llama_batch_get_one(&token, 1));
+  return found;
+}
+
 }  // namespace
 
 void quiet_llama() { llama_log_set(keep_error, nullptr); }
@@ -94,6 +127,15 @@ Model::Model(const std::string& path) : path_(path) {
                 hint.empty() ? "" : "." + hint);
   }
   quantisation_ = types_of_matrices(path);
+  if (is_hybrid()) {
+    FoundAttention found = attention_of(model_.get());
+    cached_layers_ = std::move(found.layers);
+    num_kv_heads_ = static_cast<int>(found.kv_heads);
+  } else {
+    cached_layers_.resize(static_cast<std::size_t>(num_layers()));
+    std::iota(cached_layers_.begin(), cached_layers_.end(), 0);
+    num_kv_heads_ = llama_model_n_head_kv(model_.get());
+  }
 }
 
 void Model::refuse_unsupported() const {
@@ -106,13 +148,22 @@ void Model::refuse_unsupported() const {
   if (llama_model_is_diffusion(model))
     refuse("is a diffusion model with bidirectional attention; only causal attention is supported");
   if (llama_model_is_recurrent(model)) refuse("is recurrent and has no KV cache");
-  if (llama_model_is_hybrid(model))
-    refuse("is hybrid (recurrent and attention layers); only attention layers can be recorded");
   if (metadata("{arch}.attention.kv_lora_rank")) {
     refuse("uses latent attention (MLA): its cache has no keys and values per head");
   }
   if (llama_model_rope_type(model) == LLAMA_ROPE_TYPE_NONE) {
     refuse("has no rotary position embedding (RoPE); a trace needs post-RoPE queries and keys");
+  }
+  if (num_kv_heads_ == 0)
+    refuse(
+        "is hybrid, and its graph has no keys with rotary position embedding (RoPE) that are named as those of others");
+}
+
+void Model::require_cached(const std::vector<int>& layers, std::string_view flag) const {
+  for (const int layer : layers) {
+    if (std::ranges::binary_search(cached_layers_, layer)) continue;
+    throw Error("{}: layer {} of this hybrid model is recurrent and has no keys and values; layers {} have them", flag,
+                layer, fmt::join(cached_layers_, ","));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ggml-backend.h>
@@ -24,8 +25,8 @@ class Model {
   /// Loads the weights. Throws Error where the file is missing or not a GGUF model, Interrupted after a signal.
   explicit Model(const std::string& path);
 
-  /// Throws Error with the reason for unsupported models: encoders, diffusion, recurrent and hybrid models, latent
-  /// attention (MLA), models without RoPE.
+  /// Throws Error with the reason for unsupported models: encoders, diffusion, recurrent models, latent attention
+  /// (MLA), models without RoPE.
   void refuse_unsupported() const;
 
   /// A scalar of the GGUF metadata; "{arch}" in the key is replaced by the architecture.
@@ -58,7 +59,12 @@ class Model {
   std::uint64_t num_parameters() const { return llama_model_n_params(model_.get()); }
   int num_layers() const { return llama_model_n_layer(model_.get()); }
   int num_query_heads() const { return llama_model_n_head(model_.get()); }
-  int num_kv_heads() const { return llama_model_n_head_kv(model_.get()); }
+  /// The layers that have keys and values. A hybrid model has others, whose state does not grow with the tokens.
+  const std::vector<int>& cached_layers() const { return cached_layers_; }
+  /// Throws Error if one of these layers of the model is none of them.
+  void require_cached(const std::vector<int>& layers, std::string_view flag) const;
+  bool is_hybrid() const { return llama_model_is_hybrid(model_.get()); }
+  int num_kv_heads() const { return num_kv_heads_; }  ///< of the layers that have keys and values
   int training_context() const { return llama_model_n_ctx_train(model_.get()); }
   llama_model* handle() const { return model_.get(); }
 
@@ -70,6 +76,8 @@ class Model {
   };
   std::string path_, quantisation_;
   std::unique_ptr<llama_model, Free> model_;
+  std::vector<int> cached_layers_;
+  int num_kv_heads_ = 0;
 };
 
 }  // namespace kvbench::llama

@@ -10,6 +10,7 @@ import gguf  # noqa: E402
 import h5py  # noqa: E402
 import numpy  # noqa: E402
 import tiny_model as tiny  # noqa: E402
+from float_reference import Llama  # noqa: E402
 
 N = 100
 
@@ -82,6 +83,22 @@ def test_qwen3_norms_queries_and_keys_before_rope(folder):
     model = tiny.write(folder / "m.gguf", "qwen3", tiny.LLAMA | tiny.QK_NORMS, 2, {"rope.freq_base": 1e4})
     trace = dump(folder, model, "--pre-rope")
     assert difference(rotate_halves(trace.array("keys_pre_rope", 1), 1e4), trace.array("keys", 1)) < 1e-5
+
+
+def test_the_attention_layers_of_a_hybrid_model(folder):
+    """Layers 1 and 3 of 4: they have the keys that a forward pass in NumPy gives them."""
+    model = tiny.hybrid(folder / "m.gguf")
+    trace = dump(folder, model)
+    with h5py.File(folder / "t.h5") as file:
+        assert file["cache_layers"][:].tolist() == [1, 3] and file.attrs["num_layers"] == 4, dict(file.attrs)
+    tokens = [int(token) for token in (folder / "ids").read_text().split()]
+    for index, (_, k, v, _, _) in enumerate(Llama(model).layers(tokens, 4)):
+        assert difference(trace.array("keys", 2 * index + 1), k.reshape(-1)) < 1e-5, index
+        assert difference(trace.array("values", 2 * index + 1), v.reshape(-1)) < 1e-5, index
+    keys = trace.array("keys", 3)
+    kvdump("--ids", folder / "ids", "-o", folder / "t.h5", "--force", "--layers", "3", "--queries", "decode:60", model=model)
+    assert difference(Trace(folder / "t.h5").array("keys", 3), keys) < 1e-5
+    assert "layer 0 of this hybrid model is recurrent" in dump(folder, model, "--layers", "0-1", "--force", expect=2)
 
 
 def test_phi3_projects_q_k_v_at_once(folder):

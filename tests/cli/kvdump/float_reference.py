@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An independent implementation of the first layers of a llama model in NumPy (fp64), reading an fp32 GGUF file."""
+"""An independent implementation of the first layers of a llama model, or of a hybrid one with layers of Mamba 2, in
+NumPy (fp64), reading an fp32 GGUF file."""
 
 import gguf
 import numpy
+
+
+def silu(x):
+    return x / (1 + numpy.exp(-x))
 
 
 class Llama:
@@ -10,13 +15,13 @@ class Llama:
         reader = gguf.GGUFReader(path)
         self.weights = {tensor.name: tensor for tensor in reader.tensors}
         self.fields = reader.fields
-        self.heads = self.field("llama.attention.head_count")
-        self.kv_heads = self.field("llama.attention.head_count_kv")
-        self.epsilon = self.field("llama.attention.layer_norm_rms_epsilon")
-        self.theta = self.field("llama.rope.freq_base")
+        self.heads = self.field("attention.head_count")
+        self.kv_heads = numpy.max(self.field("attention.head_count_kv"))  # 0 in layers without attention
+        self.epsilon = self.field("attention.layer_norm_rms_epsilon")
+        self.theta = self.field("rope.freq_base")
 
     def field(self, name):
-        return self.fields[name].contents()
+        return self.fields[f'{self.fields["general.architecture"].contents()}.{name}'].contents()
 
     def weight(self, name):
         tensor = self.weights[name + ".weight"]
@@ -42,17 +47,41 @@ class Llama:
         for layer in range(count):
             block = f"blk.{layer}."
             h = self.norm(x, block + "attn_norm")
-            split = lambda name, heads, h=h: (
-                h @ self.weight(block + name).T).reshape(len(tokens), heads, -1).transpose(1, 0, 2)
-            q, k = self.rotate(split("attn_q", self.heads)), self.rotate(split("attn_k", self.kv_heads))
-            v = split("attn_v", self.kv_heads)
-            z = self.attend(q, k, v)
-            yield q, k, v, z, None if before is None else self.rotate(split("attn_q", self.heads, before))
+            if block + "ssm_in.weight" in self.weights:
+                x = x + self.recurrent(block, h)
+            else:
+                split = lambda name, heads, h=h: (
+                    h @ self.weight(block + name).T).reshape(len(tokens), heads, -1).transpose(1, 0, 2)
+                q, k = self.rotate(split("attn_q", self.heads)), self.rotate(split("attn_k", self.kv_heads))
+                v = split("attn_v", self.kv_heads)
+                z = self.attend(q, k, v)
+                yield q, k, v, z, None if before is None else self.rotate(split("attn_q", self.heads, before))
+                x = x + z.transpose(1, 0, 2).reshape(len(tokens), -1) @ self.weight(block + "attn_output").T
             before = h
-            x = x + z.transpose(1, 0, 2).reshape(len(tokens), -1) @ self.weight(block + "attn_output").T
             h = self.norm(x, block + "ffn_norm")
-            gate, up = h @ self.weight(block + "ffn_gate").T, h @ self.weight(block + "ffn_up").T
-            x = x + (gate / (1 + numpy.exp(-gate)) * up) @ self.weight(block + "ffn_down").T
+            x = x + (silu(h @ self.weight(block + "ffn_gate").T) * (h @ self.weight(block + "ffn_up").T)
+                     ) @ self.weight(block + "ffn_down").T
+        self.stream = x
+
+    def recurrent(self, block, h):
+        """Mamba 2 with one group (Dao and Gu 2024, section 7): a state [heads, channels, state size] that decays."""
+        raw = lambda name: self.weights[block + name].data.astype(numpy.float64)
+        heads, state, inner = (self.field(f"ssm.{name}") for name in ("time_step_rank", "state_size", "inner_size"))
+        z, mixed, step = numpy.split(h @ self.weight(block + "ssm_in").T, [inner, 2 * inner + 2 * state], axis=1)
+        kernel = self.weight(block + "ssm_conv1d")
+        padded = numpy.pad(mixed, [(kernel.shape[1] - 1, 0), (0, 0)])
+        mixed = silu(sum(padded[i:i + len(h)] * kernel[:, i] for i in range(kernel.shape[1])) + raw("ssm_conv1d.bias"))
+        x, b, c = numpy.split(mixed, [inner, inner + state], axis=1)
+        step = numpy.log1p(numpy.exp(step + raw("ssm_dt.bias")))
+        held, out = numpy.zeros((heads, inner // heads, state)), []
+        for t in range(len(h)):
+            of_heads = x[t].reshape(heads, -1)
+            held = held * numpy.exp(step[t][:, None] * raw("ssm_a"))[:, :, None]
+            held = held + (step[t][:, None] * of_heads)[:, :, None] * b[t]
+            out.append((held @ c[t] + raw("ssm_d") * of_heads).reshape(-1))
+        y = numpy.array(out) * silu(z)
+        y = y / numpy.sqrt((y * y).mean(-1, keepdims=True) + self.epsilon) * self.weight(block + "ssm_norm")
+        return y @ self.weight(block + "ssm_out").T
 
     def attend(self, q, k, v):
         group = self.heads // self.kv_heads
@@ -62,12 +91,7 @@ class Llama:
         return weights / weights.sum(-1, keepdims=True) @ v.repeat(group, 0)
 
     def log_probabilities(self, tokens, layers):
-        x = self.weight("token_embd")[tokens]
-        for layer, (_, _, _, z, _) in enumerate(self.layers(tokens, layers)):
-            block = f"blk.{layer}."
-            x = x + z.transpose(1, 0, 2).reshape(len(tokens), -1) @ self.weight(block + "attn_output").T
-            h = self.norm(x, block + "ffn_norm")
-            gate, up = h @ self.weight(block + "ffn_gate").T, h @ self.weight(block + "ffn_up").T
-            x = x + (gate / (1 + numpy.exp(-gate)) * up) @ self.weight(block + "ffn_down").T
-        logits = self.norm(x, "output_norm") @ self.weight("token_embd").T
+        for _ in self.layers(tokens, layers):
+            pass
+        logits = self.norm(self.stream, "output_norm") @ self.weight("token_embd").T
         return logits - numpy.log(numpy.exp(logits).sum(-1, keepdims=True))

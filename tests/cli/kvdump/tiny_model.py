@@ -23,21 +23,23 @@ FUSED = {"attn_qkv": ((HEADS + 2 * KV_HEADS) * 16, EMBD), "attn_output": (EMBD, 
 def write(path, arch, tensors, layers=2, extra=(), top=("output_norm",), biased=(), types=None, file_type=None,
           **split):
     """biased: the tensors that have a bias.
-    tensors: {name: shape} of each layer, row-major (outputs, inputs). extra: metadata below the architecture's name.
+    tensors: {name: shape} of each layer, or of all layers in turn a list of them, row-major (outputs, inputs). extra: metadata below the architecture's name.
     types: element types of matrices that are not F32, by their names without a layer. file_type: what the metadata
     states. split: arguments of GGUFWriter that make several files."""
     random = numpy.random.default_rng(7)
     writer = gguf.GGUFWriter(path, arch, **split)
     if file_type is not None:
         writer.add_file_type(file_type)
-    head_dim = 16 if "attn_qkv" in tensors else D
+    of_layer = tensors if isinstance(tensors, list) else [tensors] * layers
+    layers = len(of_layer)
+    head_dim = 16 if "attn_qkv" in of_layer[0] else D
     metadata = {"context_length": 512, "embedding_length": EMBD, "block_count": layers, "feed_forward_length": FF,
                 "vocab_size": VOCAB, "attention.head_count": HEADS, "attention.head_count_kv": KV_HEADS,
                 "attention.key_length": head_dim, "attention.value_length": head_dim, "rope.dimension_count": head_dim}
     for name, value in (metadata | dict(extra)).items():
         if not name.startswith("attention.layer_norm"):
             add = (writer.add_bool if isinstance(value, bool) else
-                   writer.add_float32 if isinstance(value, float) else writer.add_uint32)
+                   writer.add_array if isinstance(value, list) else writer.add_float32 if isinstance(value, float) else writer.add_uint32)
             add(f"{arch}.{name}", value)
     for name in "attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon":
         writer.add_float32(f"{arch}.{name}", 1e-5)
@@ -46,6 +48,8 @@ def write(path, arch, tensors, layers=2, extra=(), top=("output_norm",), biased=
     def add(name, shape):
         scale = shape[-1] ** -0.5 * 1.5
         values = random.normal(1, 0.3, shape) if len(shape) == 1 else random.normal(0, scale, shape)
+        if name.endswith("ssm_a"):
+            values = -abs(values)  # the state decays
         stored = gguf.GGMLQuantizationType[(types or {}).get(name.split(".")[-2], "F32")]
         values = gguf.quants.quantize(values.astype(numpy.float32), stored)
         writer.add_tensor(name, values, raw_dtype=stored)
@@ -55,9 +59,10 @@ def write(path, arch, tensors, layers=2, extra=(), top=("output_norm",), biased=
         add(name + ".weight", {"position_embd": (512, EMBD), "output": (VOCAB, EMBD)}.get(name, (EMBD,)))
         if name in biased:
             add(name + ".bias", (EMBD,))
-    for layer in range(layers):
-        for name, shape in tensors.items():
-            add(f"blk.{layer}.{name}" + ("" if name in ("ssm_a", "ssm_d") else ".weight"), shape)
+    for layer, own in enumerate(of_layer):
+        for name, shape in own.items():
+            if name != "ssm_dt" or len(shape) > 1:  # that of Mamba 2 is a bias alone
+                add(f"blk.{layer}.{name}" + ("" if name in ("ssm_a", "ssm_d") else ".weight"), shape)
             if name in biased:
                 add(f"blk.{layer}.{name}.bias", shape[:1])
     writer.write_header_to_file()
@@ -71,6 +76,19 @@ def windowed(path):
     """Layer 5 of 6 sees all tokens, the others the last 16."""
     return write(path, "gemma3", GEMMA | QK_NORMS, 6,
                  {"attention.sliding_window": 16, "rope.freq_base": 1e6, "rope.freq_base_swa": 1e4})
+
+
+def hybrid(path):
+    """Attention in layers 1 and 3 of 4; the others are of Mamba 2."""
+    inner, state, heads, norms = 2 * EMBD, 16, 4, {name: (EMBD,) for name in NORMS}
+    recurrent = norms | FFN | {"ssm_in": (2 * inner + 2 * state + heads, EMBD), "ssm_conv1d": (inner + 2 * state, 4),
+                               "ssm_dt": (heads,), "ssm_a": (heads, 1), "ssm_d": (heads, 1),
+                               "ssm_norm": (1, inner), "ssm_out": (EMBD, inner)}
+    sizes = {"conv_kernel": 4, "inner_size": inner, "state_size": state, "time_step_rank": heads, "group_count": 1}
+    return write(path, "granitehybrid", [recurrent, LLAMA] * 2,
+                 extra={f"ssm.{name}": value for name, value in sizes.items()} |
+                 {"attention.head_count_kv": [0, KV_HEADS] * 2, "rope.freq_base": 1e4},
+                 biased=("ssm_conv1d", "ssm_dt"))
 
 
 def first_layers(model, layers=4):

@@ -72,6 +72,35 @@ def test_a_forward_pass_in_numpy_with_compressed_caches(folder):
         assert abs(result["metrics"][:, metric].mean() - number(row, "rel_err_mean")) < 1e-6
 
 
+def test_a_hybrid_model_in_numpy(folder):
+    """Its recurrent layers go on from their state behind the context in each pass, whatever passed before."""
+    model = tiny.hybrid(folder / "m.gguf")
+    context, score, budget = 80, 16, 20
+    ids = ids_file(folder)
+    tokens = [int(t) for t in ids.read_text().split()][:context + score]
+    flags = ["--ids", ids, "--context", context, "--no-f32"]
+    scored = ["--score", score]
+    methods = "q4_0,sink[sinks=3;reposition=false],exact,sink[sinks=2;reposition=false]"
+    table = evaluate(*flags, *scored, "--budget", budget, "--budget", "100%mem", "--method", methods, model=model)
+    rows = {(row["params"], row["budget"]): row for row in table if row["method"] == "sink"}
+    full = SinkLlama(model, context, 0, context + score).log_probabilities(tokens, 4)[context:-1]
+    for sinks in 3, 2:
+        short = SinkLlama(model, context, sinks, budget - sinks).log_probabilities(tokens, 4)[context:-1]
+        [row] = [row for (params, size), row in rows.items() if f"sinks={sinks}" in params and size == str(budget)]
+        assert (row["status"], row["compressed_layers"], row["method_layers"]) == ("ok", "2", "1,3"), row
+        kl = (numpy.exp(full) * (full - short)).sum(-1).mean()
+        assert kl > 1e-3 and abs(number(row, "kl_mean") - kl) < 1e-5, (row, kl)
+        # the bytes are those of layers with attention alone
+        assert number(row, "full_bytes") == (context + score) * 2 * 2 * tiny.D, row
+    assert max(number(row, "kl_mean") for row in table if row["method"] == "exact") < 1e-6
+    for more in [*scored, "--protocol", "stream"], ["--generate", 16]:
+        rows = {row["method"]: row for row in evaluate(*flags, "-b", "100%mem", "-m", "q8_0,exact", *more, model=model)}
+        assert {row["status"] for row in rows.values()} == {"ok"}, rows
+        assert number(rows["exact"], "kl_mean") < 1e-6 < number(rows["q8_0"], "kl_mean"), (more, rows)
+    message = kveval(*flags, *scored, "-b", budget, "-m", "sink", "--layers", "0,1", model=model, expect=2)
+    assert "layer 0 of this hybrid model is recurrent" in message and "layers 1,3" in message, message
+
+
 def windowed_model(folder):
     return tiny.windowed(folder / "m.gguf")
 
