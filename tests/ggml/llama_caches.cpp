@@ -6,8 +6,8 @@
 //
 // IDS is a file of token ids: CONTEXT of them are the context, and SCORE pass through the model after it. One line per
 // type, rotation and run: type,rotated,run,kl, the mean over SCORE - 1 predictions. Types that are named (q5_1, or
-// q8_0/q4_0 of keys and values) have the run `own` alone, with the rotation that llama.cpp chooses; otherwise these runs
-// of f32, q8_0 and q4_0:
+// q8_0/q4_0 of keys and values) have the run `own` alone, with the rotation that llama.cpp chooses; otherwise these
+// runs of f32, q8_0 and q4_0:
 //   own            llama.cpp's cache of this type, while the context is read too
 //   exact-context  the same, but the keys and values of the context are those of the cache in fp32, rounded once
 //   rounded        a graph in fp32 in which keys and values are rounded; the context as in exact-context

@@ -96,7 +96,8 @@ def test_the_attention_layers_of_a_hybrid_model(folder):
         assert difference(trace.array("keys", 2 * index + 1), k.reshape(-1)) < 1e-5, index
         assert difference(trace.array("values", 2 * index + 1), v.reshape(-1)) < 1e-5, index
     keys = trace.array("keys", 3)
-    kvdump("--ids", folder / "ids", "-o", folder / "t.h5", "--force", "--layers", "3", "--queries", "decode:60", model=model)
+    kvdump("--ids", folder / "ids", "-o", folder / "t.h5", "--force", "--layers", "3", "--queries", "decode:60",
+           model=model)
     assert difference(Trace(folder / "t.h5").array("keys", 3), keys) < 1e-5
     assert "layer 0 of this hybrid model is recurrent" in dump(folder, model, "--layers", "0-1", "--force", expect=2)
 

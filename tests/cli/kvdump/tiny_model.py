@@ -23,7 +23,8 @@ FUSED = {"attn_qkv": ((HEADS + 2 * KV_HEADS) * 16, EMBD), "attn_output": (EMBD, 
 def write(path, arch, tensors, layers=2, extra=(), top=("output_norm",), biased=(), types=None, file_type=None,
           **split):
     """biased: the tensors that have a bias.
-    tensors: {name: shape} of each layer, or of all layers in turn a list of them, row-major (outputs, inputs). extra: metadata below the architecture's name.
+    tensors: {name: shape} of each layer, or a list of them for the layers in turn; row-major (outputs, inputs).
+    extra: metadata below the architecture's name.
     types: element types of matrices that are not F32, by their names without a layer. file_type: what the metadata
     states. split: arguments of GGUFWriter that make several files."""
     random = numpy.random.default_rng(7)
@@ -39,7 +40,8 @@ def write(path, arch, tensors, layers=2, extra=(), top=("output_norm",), biased=
     for name, value in (metadata | dict(extra)).items():
         if not name.startswith("attention.layer_norm"):
             add = (writer.add_bool if isinstance(value, bool) else
-                   writer.add_array if isinstance(value, list) else writer.add_float32 if isinstance(value, float) else writer.add_uint32)
+                   writer.add_array if isinstance(value, list) else
+                   writer.add_float32 if isinstance(value, float) else writer.add_uint32)
             add(f"{arch}.{name}", value)
     for name in "attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon":
         writer.add_float32(f"{arch}.{name}", 1e-5)
