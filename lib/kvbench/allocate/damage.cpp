@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <map>
 
 #include <fmt/ranges.h>
@@ -10,6 +11,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/replay/exact/head.hpp>
 #include <kvbench/replay/plan/layer_choice.hpp>
+#include <kvbench/replay/plan/needs.hpp>
 #include <kvbench/replay/records/results.hpp>
 #include <kvbench/replay/replay.hpp>
 
@@ -30,6 +32,9 @@ struct HeadDamage {
   replay::StreamError stream;  ///< of its layer, at the first head
   bool taken = false;
 };
+
+constexpr fmt::format_string<const std::string&, const std::string&> runs_nowhere =
+    "`menu`: {} runs at no budget: {}; leave it out";
 
 /// Why a method has no cache at some budget.
 struct Ended {
@@ -92,9 +97,27 @@ class TraceDamage {
     }
   }
 
+  /// Throws Error for what the trace alone shows, before minutes of replaying: another model than that of the others,
+  /// probes of tokens that are not decoded, a method that can run in no layer of a prompt.
+  void check() {
+    start_damages();
+    for (const replay::PromptPlan& plan : plan_.prompts) {
+      const trace::PromptInfo& prompt = reader_.info().prompts[plan.prompt];
+      if (scored_in(plan) == 0)
+        throw Error(
+            "{}: prompt '{}' has probes of tokens that are not decoded; record it with kvbench-dump-hf "
+            "--prompt-tokens N --probes 16",
+            reader_.path(), prompt.id);
+      for (const replay::MethodChoice& method : request_.methods) {
+        const std::string why = replay::why_nowhere(method, prompt, plan);
+        if (!why.empty()) throw Error(runs_nowhere, method.info->name, why);
+      }
+    }
+  }
+
+  /// After check().
   void add(const replay::RunOptions& options, const replay::ReplayHooks& hooks) {
     replay(options, hooks);
-    start_damages();
     for (const replay::PromptPlan& prompt : plan_.prompts) add_document(prompt);
   }
 
@@ -179,16 +202,14 @@ class TraceDamage {
                   reader_.info().model, damages_.model);
   }
 
+  Index scored_in(const replay::PromptPlan& plan) const {
+    return damages_.probed ? replay::scored_tokens(reader_.info().prompts[plan.prompt], plan) : 1;
+  }
+
   void add_document(const replay::PromptPlan& plan) {
     const trace::PromptInfo& prompt = reader_.info().prompts[plan.prompt];
-    const Index scored = damages_.probed ? replay::scored_tokens(prompt, plan) : 1;
-    if (scored == 0)
-      throw Error(
-          "{}: prompt '{}' has probes of tokens that are not decoded; record it with kvbench-dump-hf "
-          "--prompt-tokens N --probes 16",
-          reader_.path(), prompt.id);
     DocumentDamage document{.name = prompt.name.empty() ? prompt.id : prompt.name,
-                            .scored = static_cast<std::size_t>(scored),
+                            .scored = static_cast<std::size_t>(scored_in(plan)),
                             .probes = damages_.probed ? static_cast<std::size_t>(prompt.probes->count) : 1,
                             .pieces = damages_.probed ? std::size_t{replay::HeadProbes::pieces} : 1};
     for (const PlanPlace& place : damages_.places) {
@@ -378,10 +399,11 @@ Damages measure(std::span<const std::unique_ptr<trace::Reader>> traces, replay::
     throw Error(
         "`by`: the traces have no probes, and sketches of W_O give the error of all heads of a layer together; divide "
         "by layer, or record probes with kvbench-dump-hf --probes 16");
-  for (const auto& reader : traces) {
-    TraceDamage trace(*reader, request, damages);
-    trace.add(options, hooks);
-    reasons.insert(trace.reasons().begin(), trace.reasons().end());
+  std::deque<TraceDamage> waiting;
+  for (const auto& reader : traces) waiting.emplace_back(*reader, request, damages).check();
+  for (; !waiting.empty(); waiting.pop_front()) {
+    waiting.front().add(options, hooks);
+    reasons.insert(waiting.front().reasons().begin(), waiting.front().reasons().end());
   }
   for (std::size_t i = 0; i < damages.cost.size(); ++i) {
     if (damages.stream[i].is_outside()) damages.cost[i] = -1;
@@ -399,10 +421,8 @@ Damages measure(std::span<const std::unique_ptr<trace::Reader>> traces, replay::
     const auto of_method = [&](std::size_t e) { return same(damages.menu[e].method, request.methods[m]); };
     if (std::ranges::any_of(entries, of_method)) continue;
     const auto& [status, reason] = reasons[m];
-    constexpr fmt::format_string<const std::string&, const std::string&> text =
-        "`menu`: {} runs at no budget: {}; leave it out";
-    if (status == replay::Status::infeasible) throw NothingFits(text, request.methods[m].info->name, reason);
-    throw Error(text, request.methods[m].info->name, reason);
+    if (status == replay::Status::infeasible) throw NothingFits(runs_nowhere, request.methods[m].info->name, reason);
+    throw Error(runs_nowhere, request.methods[m].info->name, reason);
   }
   keep(damages, entries);
   return damages;

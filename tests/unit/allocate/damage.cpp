@@ -82,6 +82,29 @@ replay::ReplayRequest request_of(const char* method) {
 
 }  // namespace
 
+TEST_CASE("what a trace lacks is said before any of them is replayed") {
+  bool replayed = false;
+  const replay::ReplayHooks hooks = {.progress = [&](double, Index) { replayed = true; }};
+  const Sketched first(0), second(0);
+  std::vector<std::unique_ptr<trace::Reader>> traces;
+  traces.push_back(std::make_unique<trace::Reader>(first.path()));
+  trace::test::RawFile(second.path()).set("/", "model", std::string("another"));
+  traces.push_back(std::make_unique<trace::Reader>(second.path()));
+  CHECK_THROWS_WITH_AS(measure(traces, request_of("sink"), Division::layer, {}, hooks),
+                       doctest::Contains("a plan is for one model"), Error);
+  const TempFolder folder;
+  trace::SynthOptions decoded = small_options();
+  decoded.probes = 2, decoded.num_queries = decoded.num_tokens - decoded.prompt_tokens;
+  trace::synthesize(folder / "t.h5", decoded);
+  traces.back() = std::make_unique<trace::Reader>(folder / "t.h5");
+  CHECK_THROWS_WITH_AS(measure({&traces.back(), 1}, request_of("snapkv"), Division::layer, {}, hooks),
+                       doctest::Contains("snapkv runs at no budget: there are no queries inside the context"), Error);
+  CHECK_FALSE(replayed);
+  traces.pop_back();
+  measure(traces, request_of("sink"), Division::layer, {}, hooks);
+  CHECK(replayed);
+}
+
 TEST_CASE("without probes the damage of a layer is its mean square residual error") {
   const Sketched sketched(0);
   for (const char* method : {"sink", "uniform"}) {

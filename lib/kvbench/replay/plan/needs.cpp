@@ -129,6 +129,20 @@ void check_available(const MethodChoice& method, const trace::LayerInfo& layer, 
   }
 }
 
+std::string why_nowhere(const MethodChoice& method, const trace::PromptInfo& prompt, const PromptPlan& plan) {
+  std::string why;
+  for (const trace::LayerInfo& layer : prompt.layers) {
+    if (!layer.has_methods()) continue;
+    try {
+      check_available(method, layer, plan, plan.appends());
+      return "";
+    } catch (const methods::Unavailable& reason) {
+      why = reason.what();
+    }
+  }
+  return why;
+}
+
 std::vector<RunnableMethods> runnable_methods(const trace::TraceInfo& trace) {
   const std::vector<MethodChoice> choices = default_choices();
   trace::TraceInfo alone =

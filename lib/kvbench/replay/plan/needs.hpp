@@ -9,6 +9,9 @@ namespace kvbench::replay {
 /// tokens are appended to the method's cache.
 void check_available(const MethodChoice& method, const trace::LayerInfo& layer, const PromptPlan& prompt, bool decodes);
 
+/// Why the method can run in no layer of the prompt, with the remedy; empty if it can in one.
+std::string why_nowhere(const MethodChoice& method, const trace::PromptInfo& prompt, const PromptPlan& plan);
+
 /// What rows of a method report beside its own notes. `whole`: of a layer that is kept exactly, without the method.
 std::vector<methods::Note> notes_on(const MethodChoice& choice, const ReplayRequest& request,
                                     const trace::TraceInfo& trace, bool whole);
