@@ -255,7 +255,7 @@ std::string stream_sentence(const Damages& damages, const MenuNames& names) {
   for (const auto& [name, layers] : outside) parts.push_back(name + " in " + layers_text(layers));
   return fmt::format(
       "In {} of {} layers the damage of entries of the menu cannot be predicted, because their error is above {:.2g} "
-      "of the residual stream (at some or all sizes): {}. No plan has them there.",
+      "of the residual stream (at some or all sizes): {}. At those sizes no plan has them there.",
       united(outside).size(), all.size(), replay::largest_stream_error, fmt::join(parts, "; "));
 }
 
