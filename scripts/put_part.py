@@ -16,6 +16,12 @@ def replaced(text, name, content):
     return replaced
 
 
+def table(rows):
+    """The lines of a table in Markdown, of rows of cells whose first ones are titles."""
+    rows = [list(map(str, row)) for row in rows]
+    return "".join("| " + " | ".join(row) + " |\n" for row in (rows[0], ["---"] * len(rows[0]), *rows[1:]))
+
+
 if __name__ == "__main__":
     page, content = pathlib.Path(sys.argv[1]), sys.stdin.read()
     if content:   # not where the program before it failed

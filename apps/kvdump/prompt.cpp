@@ -10,9 +10,7 @@
 
 #include <kvbench/core/atomic_file.hpp>
 #include <kvbench/core/error.hpp>
-#include <kvbench/core/utf8.hpp>
 #include <kvbench/eval/transcripts.hpp>
-#include <kvbench/trace/layout.hpp>
 
 #include <apps/llama/chat.hpp>
 #include <apps/llama/context.hpp>
@@ -75,9 +73,6 @@ Prompt plan(const std::string& path, const std::string& name, const eval::Conver
     if (options.chat && is_answer != (prompt.spans.size() % 2 == 1))
       throw Error("{}: messages and answers do not alternate, which --chat expects; leave --chat out",
                   conversation.place);
-    if (!trace::may_name_a_span(content.span))
-      throw Error("{}: the name '{}' of a span has not 1 to {} bytes, or a comma", conversation.place,
-                  printable(content.span), trace::longest_span_name);
     const std::int64_t begin = std::ssize(prompt.tokens);
     if (!prompt.spans.empty()) append(is_answer ? after : between);
     prompt.prompt_tokens = std::ssize(prompt.tokens);

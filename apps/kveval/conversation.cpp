@@ -22,6 +22,7 @@ loop::LayerAnswer DocumentRun::answer_held(std::size_t layer, const llama::Layer
                                                                             projection_of(machine_, captured.layer)}),
                                                    part.begin, part.held->size(), appended);
   if (answer.status != replay::Status::ok) return answer;
+  part.held->number(layer, answer.held);
   const bool last = part.begin + part.count == begin_ + count_;
   if (!last && !machine_.options.compressions.from_exact()) {
     if (!answer.no_tokens.empty()) throw Ended{replay::Status::skipped, answer.no_tokens};

@@ -12,6 +12,7 @@
 #include <kvbench/core/parallel_for.hpp>
 #include <kvbench/core/statistics.hpp>
 #include <kvbench/loop/decoder.hpp>
+#include <kvbench/replay/records/span_shares.hpp>
 #include <kvbench/replay/run/devices.hpp>
 
 #include <apps/common/stop_signals.hpp>
@@ -333,9 +334,10 @@ eval::PassResult DocumentRun::run(const loop::LoopConfiguration& configuration, 
     pass.summary.finish(std::ssize(machine_.model.cached_layers()), pass.result);
     if (pass.result.status == replay::Status::ok) {
       pass.result.reason += (pass.result.reason.empty() || pass.note.empty() ? "" : "; ") + pass.note;
-      const methods::Kind kind = configuration.method.info->kind;
-      if (kind != methods::Kind::merging && kind != methods::Kind::retrieval)
+      if (replay::holds_tokens(*configuration.method.info)) {
         pass.result.needles = needles_held(document_, pass.summary.holders());
+        pass.result.messages = messages_held(document_, pass.summary.holders());
+      }
       score(pass.logits, pass.result);
       add_errors(pass.layers, pass.result);
       if (machine_.options.generation.tokens > 0) add_answer(configuration, pass);

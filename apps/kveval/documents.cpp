@@ -39,6 +39,12 @@ void add_content(const eval::Content& content, const Options& options, const lla
   tokens.insert(tokens.end(), ids.begin(), ids.end());
 }
 
+/// What a chat template puts before a message belongs to it, as in traces.
+void add_message(const std::string& span, eval::TurnTokens& turn) {
+  turn.messages.push_back(
+      {span, turn.messages.empty() ? 0 : turn.messages.back().end, std::ssize(turn.asked) + std::ssize(turn.answer)});
+}
+
 /// Sets documents, and the tokens of the longest one.
 void add_conversations(const Options& options, const llama::Model& model, eval::EvalResults& results) {
   const auto [before, after, between] = llama::message_ends(model, options.chat);
@@ -54,9 +60,13 @@ void add_conversations(const Options& options, const llama::Model& model, eval::
             options.transcripts, name);
       eval::TurnTokens& tokens = turns.emplace_back();
       if (turns.size() > 1) tokens.asked = between;
-      for (const eval::Content& asked : turn.asked) add_content(asked, options, model, tokens.asked);
+      for (const eval::Content& asked : turn.asked) {
+        add_content(asked, options, model, tokens.asked);
+        add_message(asked.span, tokens);
+      }
       tokens.asked.insert(tokens.asked.end(), after.begin(), after.end());
       add_content(turn.answer, options, model, tokens.answer);
+      add_message(turn.answer.span, tokens);
     }
     eval::TaskDocument document =
         transcript_document(name, before, turns, options.compressions, options.question_inside);

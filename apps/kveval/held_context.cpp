@@ -100,13 +100,10 @@ void HeldContext::add_attention(const std::vector<const llama::LayerCapture*>& c
   });
 }
 
-void HeldContext::keep(std::size_t layer, const std::vector<std::vector<Index>>& held) {
-  next_[layer].clear();
-  for (std::size_t h = 0; h < held.size(); ++h) {
-    std::vector<Index>& positions = next_[layer].emplace_back();
-    for (const Index token : held[h])
-      positions.push_back(token < size_ ? layers_[layer][h][static_cast<std::size_t>(token)] : end_ + token - size_);
-  }
+void HeldContext::number(std::size_t layer, Positions& held) const {
+  for (std::size_t h = 0; h < held.size(); ++h)
+    for (Index& token : held[h])
+      token = token < size_ ? layers_[layer][h][static_cast<std::size_t>(token)] : end_ + token - size_;
 }
 
 std::string HeldContext::advance(Index count) {

@@ -37,17 +37,19 @@ class HeldContext {
   /// to the query: of the earlier ones those that are still held, as keep() says, or all held ones without it.
   void add_attention(const std::vector<const llama::LayerCapture*>& captured, Index count, std::size_t threads);
 
-  /// What the heads of a layer hold after `count` more tokens, in the numbers of arrays(). Layers of which
-  /// this is not called take no part, and stand for no other.
-  void keep(std::size_t layer, const std::vector<std::vector<Index>>& held);
+  using Positions = std::vector<std::vector<Index>>;  ///< by kv head
+  /// From the numbers of arrays() to positions in the conversation.
+  void number(std::size_t layer, Positions& held) const;
+  /// What the heads of a layer hold after `count` more tokens. Layers of which this is not called take no part, and
+  /// stand for no other.
+  void keep(std::size_t layer, const Positions& held) { next_[layer] = held; }
   /// Ends the part. Returns why the tokens cannot be compressed again, or "".
   std::string advance(Index count);
   /// All tokens up to `end` are held, with the mass that they have.
   void hold_all(Index end);
 
  private:
-  using Positions = std::vector<std::vector<Index>>;  ///< by kv head
-  std::vector<Positions> layers_, next_;              ///< next_: empty for a layer that takes no part
+  std::vector<Positions> layers_, next_;  ///< next_: empty for a layer that takes no part
   Index end_ = 0, size_ = 0;
   std::vector<std::vector<double>> sums_;  ///< by layer [query_heads, tokens of the conversation]; empty: not kept
 };

@@ -39,13 +39,7 @@ void PassSummary::add(std::int64_t layer, const loop::LayerAnswer& answer, Index
   kv_heads_ = static_cast<double>(answer.heads.size());
   for (const replay::ConfigurationResult& head : answer.heads) bytes_ += head.bytes;
   if (answer.heads.front().dense) return;
-  for (const std::vector<Index>& held : answer.held) {
-    holders_.heads += 1;
-    for (const Index token : held) {
-      holders_.of_token.resize(std::max<std::size_t>(holders_.of_token.size(), static_cast<std::size_t>(token) + 1));
-      ++holders_.of_token[static_cast<std::size_t>(token)];
-    }
-  }
+  for (const std::vector<Index>& held : answer.held) holders_.add(held);
   layers_.push_back({.layer = layer, .metrics = metric_means(answer, queries, scored)});
   for (const replay::ConfigurationResult& head : answer.heads) {
     heads_ += 1;

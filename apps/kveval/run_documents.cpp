@@ -25,6 +25,8 @@ std::vector<kvbench::eval::Injection> injections_of(const Options& options, cons
 eval::DocumentInputs inputs_of(const Machine& machine, const std::vector<int>& layers, const eval::EvalResults& results,
                                const eval::TaskDocument& document) {
   const Options& options = machine.options;
+  std::vector<Index> message_ends;
+  for (const trace::Span& message : document.messages) message_ends.push_back(message.end);
   return {.model = results.model_sha256,
           .f32 = options.f32,
           .one_at_a_time = options.one_at_a_time,
@@ -36,7 +38,8 @@ eval::DocumentInputs inputs_of(const Machine& machine, const std::vector<int>& l
           .generate = results.settings.generate,
           .context = document.context,
           .scored = options.generation.tokens > 0 ? std::vector<int>() : document.scored,
-          .compressed_at = document.compressed_at};
+          .compressed_at = document.compressed_at,
+          .message_ends = std::move(message_ends)};
 }
 
 /// The inputs of the methods of all configurations. They hold digests of the files that methods read, which
@@ -117,7 +120,8 @@ class LazyDocument {
     if (!passes_.has(key))
       passes_.add(key,
                   predicted() > 0 ? started().run(configuration, injection) : skipped(injection, eval::ends_at_once));
-    eval::PassResult pass = passes_.pass(key, injection, {predicted(), layers_, document_.generate});
+    eval::PassResult pass = passes_.pass(
+        key, injection, {predicted(), layers_, document_.generate, has_short(), document_.document.messages.size()});
     if (judges_ && !pass.answer.empty()) pass.json = judged(machine_.model, document_.document.context, pass.answer);
     return pass;
   }

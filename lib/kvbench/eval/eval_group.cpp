@@ -10,6 +10,7 @@
 #include <kvbench/core/statistics.hpp>
 #include <kvbench/core/verdict.hpp>
 #include <kvbench/eval/scores.hpp>
+#include <kvbench/replay/records/span_shares.hpp>
 
 namespace kvbench::eval {
 namespace {
@@ -159,6 +160,7 @@ void EvalGroup::fill(EvalRecord& record, const EvalRows& rows, bool verdicts) co
   record.key_tokens = per_seed(&PassSums::key_tokens);
   record.answers = per_seed(&PassSums::answers);
   fill_costs(record);
+  fill_spans(record);
 
   for (std::size_t f = 0; f < damage_count; ++f) record.damage[f] = estimate(damage_figures[f], record);
   if (!verdicts) return;
@@ -180,6 +182,21 @@ void EvalGroup::fill_costs(EvalRecord& record) const {
   for (double replay::Bytes::*part : {&replay::Bytes::kv, &replay::Bytes::meta, &replay::Bytes::fast,
                                       &replay::Bytes::slow, &replay::Bytes::read, &replay::Bytes::full})
     record.bytes.*part = mean_of([part](const PassResult& pass) { return pass.bytes.*part; });
+}
+
+void EvalGroup::fill_spans(EvalRecord& record) const {
+  replay::SpanShares kept, held;  // by a kv head, and by any
+  for (const Place& place : places_) {
+    const std::vector<trace::Span>& messages = document_of(place).document.messages;
+    const std::vector<TokensHeld>& known = place.pass->messages;
+    if (known.size() != messages.size()) return;
+    for (std::size_t m = 0; m < messages.size(); ++m) {
+      const auto tokens = static_cast<double>(messages[m].end - messages[m].begin);
+      kept.add(messages[m].name, known[m].kept * tokens, tokens);
+      held.add(messages[m].name, (1 - known[m].lost) * tokens, tokens);
+    }
+  }
+  record.kept_by_span = kept.text(false), record.lost_by_span = held.text(true);
 }
 
 void EvalGroup::test_nll(EvalRecord& record, const EvalRows& rows) const {

@@ -37,6 +37,7 @@ class EvalGroup {
   /// A figure; those before it in the table are set.
   Estimate estimate(const DamageFigure& figure, const EvalRecord& record) const;
   void fill_costs(EvalRecord& record) const;
+  void fill_spans(EvalRecord& record) const;
   void test_nll(EvalRecord& record, const EvalRows& rows) const;
   void test_match(EvalRecord& record, const EvalRows& rows) const;
   void test_json(EvalRecord& record, const EvalRows& rows) const;

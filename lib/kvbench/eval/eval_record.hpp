@@ -60,6 +60,8 @@ struct EvalRecord : replay::RowIdentity, replay::Costs {
   double drift = NAN;                              ///< of the layer; of rows over all layers: of the last one
   double residual = NAN;                           ///< of the layer; of rows over all layers: mean
   double seconds = 0;                              ///< mean over documents and seeds
+  /// As in rows of a replay, by messages of conversations; "" if there are none, or a pass does not know them
+  std::string kept_by_span, lost_by_span;
 
   /// Of the layers in which methods run, how many the method compressed: those with a sliding window, which only some
   /// methods round, do not count, so that rows of all methods are compared.

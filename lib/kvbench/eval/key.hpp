@@ -19,13 +19,15 @@ struct DocumentInputs {
   std::string generate;     ///< EvalSettings::generate; if it is not empty, the scored tokens follow from the others
   std::vector<int> context, scored;
   std::vector<Index> compressed_at = {};  ///< TaskDocument::compressed_at
+  std::vector<Index> message_ends = {};   ///< of TaskDocument::messages, each of which begins where another ends
 };
 
 template <class A>
 void visit(A& archive, DocumentInputs& v) {
-  auto& [model, f32, one_at_a_time, device, isa, layers, request, protocol, generate, context, scored, compressed_at] =
-      v;
-  archive(model, f32, one_at_a_time, device, isa, layers, request, protocol, generate, context, scored, compressed_at);
+  auto& [model, f32, one_at_a_time, device, isa, layers, request, protocol, generate, context, scored, compressed_at,
+         message_ends] = v;
+  archive(model, f32, one_at_a_time, device, isa, layers, request, protocol, generate, context, scored, compressed_at,
+          message_ends);
 }
 
 struct PassInputs {

@@ -25,9 +25,14 @@ void visit(A& archive, eval::LayerErrors& v) {
 }
 
 template <class A>
+void visit(A& archive, eval::TokensHeld& v) {
+  archive(v.kept, v.lost);
+}
+
+template <class A>
 void visit(A& archive, eval::PassResult& v) {
   archive(v.injection.mode, v.injection.layer, v.injection.scale, v.status, v.reason, v.tokens, v.answer, v.layers,
-          v.needles.kept, v.needles.lost, v.budget_tokens, v.kept_tokens, v.bytes, v.seconds);
+          v.needles, v.messages, v.budget_tokens, v.kept_tokens, v.bytes, v.seconds);
 }
 
 template <class A>
@@ -65,12 +70,17 @@ void check_answer(const std::vector<int>& answer, bool expected, Index generate)
   require(std::ranges::none_of(answer, [](int token) { return token < 0; }), "a token of an answer is negative");
 }
 
+void check_held(const TokensHeld& held) {
+  for (const double share : {held.kept, held.lost})
+    require(!(share < 0 || share > 1 + 1e-9), "a share of held tokens is not from 0 to 1");
+}
+
 void check_pass(const PassResult& pass, const std::vector<int>& layers) {
   store::check_message(pass.reason);
   store::check_bytes(pass.bytes);
   for (const double amount : {pass.budget_tokens, pass.kept_tokens, pass.seconds}) check_amount(amount);
-  for (const double share : {pass.needles.kept, pass.needles.lost})
-    require(!(share < 0 || share > 1 + 1e-9), "a share of needles is not from 0 to 1");
+  check_held(pass.needles);
+  std::ranges::for_each(pass.messages, check_held);
   for (const TokenScore& token : pass.tokens) {
     for (const double nats : {token.kl, token.nll_full, token.nll}) check_score(nats);
     require(token.tv >= 0 && token.tv <= 1, "a total variation is not from 0 to 1");
@@ -97,6 +107,7 @@ PassResult PassFile::pass(const std::string& key, const Injection& injection, co
     auto pass = store::decode<PassResult>(bytes);
     require(pass.injection == injection, "a stored pass is of another injection");
     require(pass.tokens.size() == (pass.status == replay::Status::ok ? document.tokens : 0), wrong_number);
+    require(pass.messages.empty() || pass.messages.size() == document.messages, "the number of messages is wrong");
     check_answer(pass.answer, document.generate > 0 && pass.status == replay::Status::ok, document.generate);
     check_pass(pass, document.layers);
     return pass;

@@ -21,6 +21,7 @@ struct ScoredDocument {
   std::vector<int> layers;  ///< in which methods may run
   Index generate = 0;       ///< EvalDocument::generate
   bool has_short = true;    ///< there are scores with a short context
+  std::size_t messages = 0;
 };
 
 class PassFile {

@@ -133,11 +133,17 @@ std::span<const ScoredSpan> spans_of(const TaskDocument& document, Index turn) {
   return has_it ? all.subspan(static_cast<std::size_t>(at), 1) : std::span<const ScoredSpan>();
 }
 
-NeedlesHeld needles_held(const TaskDocument& document, const Holders& holders) {
-  std::set<Index> tokens;
-  for (const ScoredSpan& span : document.spans) {
-    for (Index i = 0; i < span.needle_tokens; ++i) tokens.insert(span.needle + i);
+void Holders::add(const std::vector<Index>& held) {
+  heads += 1;
+  for (const Index token : held) {
+    of_token.resize(std::max<std::size_t>(of_token.size(), static_cast<std::size_t>(token) + 1));
+    ++of_token[static_cast<std::size_t>(token)];
   }
+}
+
+namespace {
+
+TokensHeld tokens_held(const std::set<Index>& tokens, const Holders& holders) {
   if (tokens.empty() || holders.heads == 0) return {};
   double kept = 0, lost = 0;
   for (const Index token : tokens) {
@@ -147,6 +153,26 @@ NeedlesHeld needles_held(const TaskDocument& document, const Holders& holders) {
   }
   const auto count = static_cast<double>(tokens.size());
   return {kept / count, lost / count};
+}
+
+}  // namespace
+
+TokensHeld needles_held(const TaskDocument& document, const Holders& holders) {
+  std::set<Index> tokens;
+  for (const ScoredSpan& span : document.spans) {
+    for (Index i = 0; i < span.needle_tokens; ++i) tokens.insert(span.needle + i);
+  }
+  return tokens_held(tokens, holders);
+}
+
+std::vector<TokensHeld> messages_held(const TaskDocument& document, const Holders& holders) {
+  std::vector<TokensHeld> out;
+  for (const trace::Span& message : document.messages) {
+    std::set<Index> tokens;
+    for (Index token = message.begin; token < message.end; ++token) tokens.insert(token);
+    if (holders.heads > 0) out.push_back(tokens_held(tokens, holders));
+  }
+  return out;
 }
 
 PassSums sums_of(const TaskInfo& task, const EvalDocument& document, const PassResult& pass, Index turn) {

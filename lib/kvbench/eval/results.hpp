@@ -59,13 +59,17 @@ struct LayerErrors {
 struct Holders {
   std::vector<Index> of_token;  ///< [tokens]; none holds those behind
   Index heads = 0;
+  /// A kv head that holds these tokens.
+  void add(const std::vector<Index>& held);
 };
-/// Of the needles' tokens: the share that a kv head holds, mean, and the share that none holds. NaN where there are
-/// none, or no layer was compressed.
-struct NeedlesHeld {
+/// Of some tokens: the share that a kv head holds, mean, and the share that none holds. NaN where there are none, or no
+/// layer was compressed.
+struct TokensHeld {
   double kept = NAN, lost = NAN;
 };
-NeedlesHeld needles_held(const TaskDocument& document, const Holders& holders);
+TokensHeld needles_held(const TaskDocument& document, const Holders& holders);
+/// Of each message; empty where no layer was compressed.
+std::vector<TokensHeld> messages_held(const TaskDocument& document, const Holders& holders);
 
 /// One pass: the scored tokens of a document through the model, with one configuration and injection.
 struct PassResult {
@@ -77,7 +81,8 @@ struct PassResult {
   std::vector<int> answer;                    ///< of the compressed cache by itself, if documents are continued
   std::optional<Json> json = {};              ///< the line that `answer` ends, if answers are judged as JSON
   std::vector<LayerErrors> layers;            ///< of the layers that the method compressed, ascending
-  NeedlesHeld needles;                        ///< when the last scored token is answered
+  TokensHeld needles;                         ///< when the last scored token is answered
+  std::vector<TokensHeld> messages;           ///< the same, by message; empty: not known
   double budget_tokens = 0, kept_tokens = 0;  ///< means per kv head, as in replay
   replay::Bytes bytes;                        ///< mean per kv head over all layers of the model
   double seconds = 0;                         ///< of the pass of this configuration

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <kvbench/kernels/view.hpp>
+#include <kvbench/trace/schema.hpp>
 
 namespace kvbench::eval {
 
@@ -70,6 +71,8 @@ struct TaskDocument {
   Index first_turn = 0;
   /// Tokens before each compression of its cache, ascending; the first ones are the context.
   std::vector<Index> compressed_at = {};
+  /// Of a conversation: its messages before the last answer, as spans of context and scored tokens.
+  std::vector<trace::Span> messages = {};
 };
 inline constexpr Index most_scored_tokens = 512;
 

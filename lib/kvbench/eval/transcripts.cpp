@@ -13,6 +13,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/utf8.hpp>
 #include <kvbench/eval/json.hpp>
+#include <kvbench/trace/layout.hpp>
 
 namespace kvbench::eval {
 namespace {
@@ -45,6 +46,9 @@ std::pair<Content, bool> message_of(const JsonValue& message, const std::string&
   if (span != nullptr && span->kind != JsonValue::Kind::text) throw Error("{}: its \"span\" is no text", place);
   Content content = content_of(message, place);
   content.span = (span == nullptr ? role : span)->text;
+  if (!trace::may_name_a_span(content.span))
+    throw Error("{}: the name '{}' of a span has not 1 to {} bytes, or a comma", place, printable(content.span),
+                trace::longest_span_name);
   return {std::move(content), role->text == "assistant"};
 }
 
@@ -140,12 +144,16 @@ TaskDocument transcript_document(const std::string& name, const std::vector<int>
   std::vector<int> tokens = before;
   std::vector<Index> points;
   std::vector<std::pair<Index, Index>> answers;
+  std::vector<trace::Span> messages;
   for (const TurnTokens& turn : turns) {
+    for (const auto& [span, from, to] : turn.messages)
+      messages.push_back({span, from + std::ssize(tokens), to + std::ssize(tokens)});
     tokens.insert(tokens.end(), turn.asked.begin(), turn.asked.end());
     answers.emplace_back(std::ssize(tokens), std::ssize(tokens) + std::ssize(turn.answer));
     tokens.insert(tokens.end(), turn.answer.begin(), turn.answer.end());
     points.push_back(question_inside ? answers.back().first - 1 : answers.back().second);
   }
+  if (!messages.empty()) messages.pop_back();  // the last answer, behind which nothing is said
   if (!question_inside) points.pop_back(), answers.erase(answers.begin());
   const Index first = points.front();
   if (first < 2) throw Error("{}: the first turn has too few tokens to be compressed", name);
@@ -161,7 +169,8 @@ TaskDocument transcript_document(const std::string& name, const std::vector<int>
                    .scored = {begin, tokens.end()},
                    .spans = {},
                    .first_turn = question_inside ? 1 : 2,
-                   .compressed_at = points};
+                   .compressed_at = points,
+                   .messages = std::move(messages)};
   for (const auto& [from, to] : answers) out.spans.push_back({from - first, to - first, NAN});
   return out;
 }

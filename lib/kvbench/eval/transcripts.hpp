@@ -63,9 +63,10 @@ struct EvalProtocol {
   auto operator<=>(const EvalProtocol&) const = default;
 };
 
-/// The token ids of a turn.
+/// The token ids of a turn, and its messages, the last of which is the answer: their tokens in the turn.
 struct TurnTokens {
   std::vector<int> asked, answer;
+  std::vector<trace::Span> messages = {};
 };
 /// A document whose context is what is compressed first. `before`: ids before the first turn. `question_inside`: a
 /// turn's compression comes before its answer, so that the question is known, and not behind it. The last token of a

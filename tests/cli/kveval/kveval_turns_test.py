@@ -73,6 +73,7 @@ class Conversation(Llama):
     def __init__(self, path, points, end, method, exact=None):
         super().__init__(path)
         self.points, self.end, self.method, self.exact, self.seen = points, end, method, exact, []
+        self.held = []   # when all tokens are there: those of each kv head of each layer
 
     def kept(self, candidates, keys, budget, sums=None):
         if self.method == SINK:
@@ -113,19 +114,34 @@ class Conversation(Llama):
                         weights = numpy.exp(keys @ q[g, i] / numpy.sqrt(q.shape[-1]))
                         out[g, i] = weights @ values / weights.sum()
                         sums[old + own] += weights / weights.sum()
+            self.held.append(held)
         return out
 
 
 def reference(model, turns, when, inside, method):
-    """KL of each scored turn."""
+    """KL of each scored turn; kept_by_span, lost_by_span."""
     points, answers, end = compressions(turns, when, inside)
     tokens = [t for turn in turns for part in turn for t in part]
     plain = Conversation(model, [end], end, method)
     full = plain.log_probabilities(tokens, 2)
     exact = plain.seen if when == "anew" else None
-    short = Conversation(model, points, end, method, exact).log_probabilities(tokens, 2)
+    compressed = Conversation(model, points, end, method, exact)
+    short = compressed.log_probabilities(tokens, 2)
     kl = (numpy.exp(full) * (full - short)).sum(-1)
-    return [kl[begin - 1:to - 1].mean() for begin, to in answers]
+    return [kl[begin - 1:to - 1].mean() for begin, to in answers], spans(turns, compressed.held)
+
+
+def spans(turns, held):
+    """The shares of what is asked and of the answers but the last one: that a head holds, and that no head holds."""
+    of, end = {"user": [], "assistant": []}, 0
+    for turn in turns:
+        for part, tokens in zip(of.values(), turn):
+            part += range(end, end + len(tokens))
+            end += len(tokens)
+    del of["assistant"][-len(turns[-1][1]):]
+    return [", ".join(f"{name} {1 - share if lost else share:.3f}" for name, part in of.items()
+                      for share in [numpy.mean([[token in one for token in part] for one in heads])])
+            for heads, lost in ((held, False), ([set().union(*held)], True))]
 
 
 def test_kl_of_each_turn_is_that_of_numpy(folder):
@@ -137,7 +153,7 @@ def test_kl_of_each_turn_is_that_of_numpy(folder):
                              f"knorm,{SINK}", *FLAGS, model=model)
             assert {row["protocol"] for row in table} == {f"compress {when}"}, table
             for method in "knorm", SINK:
-                expected = reference(model, turns_of(0), when, question == "inside", method)
+                expected, by_span = reference(model, turns_of(0), when, question == "inside", method)
                 of_method = [row for row in table if method.startswith(row["method"]) and row["document"] == "all"]
                 found = [row for row in of_method if row["turn"]]
                 assert [int(row["turn"]) for row in found] == list(range(TURNS + 1 - len(expected), TURNS + 1)), found
@@ -148,6 +164,7 @@ def test_kl_of_each_turn_is_that_of_numpy(folder):
                 [whole] = [row for row in of_method if not row["turn"]]
                 mean = sum(number(row, "kl_mean") * number(row, "scored") for row in found)
                 assert abs(number(whole, "kl_mean") - mean / number(whole, "scored")) < 1e-5, whole
+                assert [whole["kept_by_span"], whole["lost_by_span"]] == by_span, (when, question, whole, by_span)
     assert len({tuple(kl) for kl in seen.values()}) == len(seen), seen   # every rule is another measurement
 
 
@@ -156,7 +173,8 @@ def test_attention_is_carried_from_one_compression_to_the_next(folder):
     for when in "turn", "20":
         table = evaluate("--transcripts", path, "--compress", when, "--method", "h2o", *FLAGS, model=model)
         found = [number(row, "kl_mean") for row in table if row["document"] == "all" and row["turn"]]
-        expected = reference(model, turns_of(0), when, False, "h2o")
+        expected, by_span = reference(model, turns_of(0), when, False, "h2o")
+        assert {row["kept_by_span"] for row in table} == {by_span[0]}, (when, table[0]["kept_by_span"], by_span)
         assert len(found) == len(expected) and numpy.allclose(found, expected, atol=2e-5), (when, found, expected)
         for row in table:   # 98 tokens, of which the last answer and question, or chunk, are not counted
             seen = compressions(turns_of(0), when, False)[0][-1]

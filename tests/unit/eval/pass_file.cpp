@@ -24,7 +24,7 @@ namespace {
 const std::string first(64, '1'), second(64, '2'), third(64, '3');
 
 const std::vector<int> layers{3, 4, 5, 9};
-const ScoredDocument of_one{1, layers}, of_two{2, layers};
+const ScoredDocument of_one{1, layers}, of_two{.tokens = 2, .layers = layers, .messages = 2};
 
 PassResult sample_pass() {
   PassResult pass{.configuration = 7,
@@ -35,6 +35,7 @@ PassResult sample_pass() {
                              {.kl = 3, .right_full = true}},
                   .layers = {{.layer = 4, .drift = 0.5}, {.layer = 9, .residual = 0.125}},
                   .needles = {0.5, 0.25},
+                  .messages = {{0.125, 0.75}, {1, 0}},
                   .budget_tokens = 12.5,
                   .kept_tokens = 11,
                   .bytes = {.kv = 1, .meta = 2, .fast = 3, .slow = 4, .read = 5, .full = 6},
@@ -69,6 +70,7 @@ TEST_CASE("passes and documents of an evaluation are read as they were stored") 
   CHECK(pass.layers[1].metrics[Metric::err_bound_op] == 0.75);
   CHECK(pass.layers[1].layer == 9);
   CHECK((pass.needles.kept == 0.5 && pass.needles.lost == 0.25));
+  CHECK((pass.messages[0].kept == 0.125 && pass.messages[0].lost == 0.75 && pass.messages[1].kept == 1));
   CHECK(pass.bytes.full == 6);
   CHECK(pass.bytes.slow == 4);
   CHECK(pass.seconds == 1.5);
@@ -106,7 +108,9 @@ TEST_CASE("a pass that cannot be right is refused, whatever its checksum") {
       {"the stored layers", [](PassResult& p) { p.layers[1].layer = 4; }},
       {"the stored layers", [](PassResult& p) { std::swap(p.layers[0], p.layers[1]); }},
       {"limits", [](PassResult& p) { p.layers[1].metrics[Metric::rel_err] = -0.5; }},
-      {"share of needles", [](PassResult& p) { p.needles.lost = 1.5; }},
+      {"share of held tokens", [](PassResult& p) { p.needles.lost = 1.5; }},
+      {"share of held tokens", [](PassResult& p) { p.messages[1].kept = -0.5; }},
+      {"number of messages", [](PassResult& p) { p.messages.emplace_back(); }},
       {"negative", [](PassResult& p) { p.layers[0].drift = -1; }},
       {"negative", [](PassResult& p) { p.layers[1].residual = -INFINITY; }},
       {"length of a stored answer", [](PassResult& p) { p.answer = {1}; }},
@@ -132,7 +136,7 @@ TEST_CASE("answers of documents that are continued are read as they were stored"
   const TempFolder folder;
   PassFile file(folder / "e.cells", Mode::append);
   PassResult pass = sample_pass(), skipped;
-  pass.answer = {5, 6, 7}, skipped.status = Status::skipped;
+  pass.answer = {5, 6, 7}, pass.messages.clear(), skipped.status = Status::skipped;
   file.add(first, pass);
   file.add(second, skipped);
   file.add(third, EvaluatedDocument{.without_distant = {{}, {}}, .layers = {3}, .answer = {5, 6, 9}});

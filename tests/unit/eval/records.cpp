@@ -177,6 +177,34 @@ TEST_CASE("what kv heads hold of the statements of answers, whose tokens count o
   CHECK(summarize(results, {})[0].of(damage("needle_lost")).mean == 0.25);
 }
 
+// Of four kv heads tokens 0 .. 5 are held by 4, 4, 0, 1, 2 and 0, and tokens 6 and 7 by none.
+TEST_CASE("what kv heads hold of the messages of conversations, by name") {
+  TaskDocument talk{.name = "t", .messages = {{"user", 0, 3}, {"assistant", 3, 5}, {"user", 5, 8}}};
+  const Holders holders{.of_token = {4, 4, 0, 1, 2, 0}, .heads = 4};
+  const std::vector<TokensHeld> held = messages_held(talk, holders);
+  REQUIRE(held.size() == 3);
+  CHECK((held[0].kept == doctest::Approx(2.0 / 3) && held[0].lost == doctest::Approx(1.0 / 3)));
+  CHECK((held[1].kept == doctest::Approx(3.0 / 8) && held[1].lost == 0));
+  CHECK((held[2].kept == 0 && held[2].lost == 1));
+  CHECK(messages_held(talk, {.of_token = {}, .heads = 0}).empty());
+  CHECK(messages_held({.name = "text"}, holders).empty());
+
+  EvalResults results = made_results(2, false);
+  results.configurations = {{"h2o", "", quarter, false, 0}};
+  results.passes = {made_pass(0, 0), made_pass(0, 1)};
+  CHECK(summarize(results, {})[0].kept_by_span == "");
+  results.documents[0].document.messages = talk.messages, results.passes[0].messages = held;
+  results.documents[1].document.messages = {{"user", 0, 2}}, results.passes[1].messages = {{0.25, 0.5}};
+  // 2 of the first document's 6 tokens of the user, and a quarter of the second one's 2
+  CHECK(summarize(results, {})[0].kept_by_span == "user 0.312, assistant 0.375");
+  CHECK(summarize(results, {})[0].lost_by_span == "user 0.625, assistant 0.000");  // 1 + 3 + 1 of 8
+  const std::vector<EvalRecord> rows = summarize(results, {.documents = true});
+  REQUIRE(rows.size() == 3);
+  CHECK(std::ranges::count(rows, "user 0.250", &EvalRecord::kept_by_span) == 1);
+  results.passes[1].messages.clear();  // such as those of a method that merges tokens
+  CHECK(summarize(results, {})[0].kept_by_span == "");
+}
+
 TEST_CASE("a task on which the full cache fails, or which needs no context, cannot discriminate") {
   EvalResults results = made_results(2, true);
   results.configurations = {{"h2o", "", quarter, false, 0}};

@@ -71,6 +71,7 @@ TEST_CASE("what is no conversation is refused by line and message") {
   CHECK(has(why_not_of(R"({"role": "asistant", "content": "a"})"), "its role is 'asistant'; choose among system, "));
   for (const char* content : {"3", "[1.5]", "[-1]", "[99999999999]", "null"})
     CHECK(has(why_not_of(R"({"role": "user", "content": )" + std::string(content) + "}"), "it has no \"content\""));
+  CHECK(has(why_not_of(R"({"role": "user", "span": "a, b", "content": "x"})"), "message 1: the name 'a, b' of a span"));
   for (const char* content : {"\"\"", "[]"})
     CHECK(has(why_not_of(R"({"role": "user", "content": )" + std::string(content) + "}"), "it is empty"));
 }
@@ -90,12 +91,21 @@ TEST_CASE("when a cache is compressed, and what is scored, by hand") {
   CHECK((inside.spans[0].begin == 1 && inside.spans[0].end == 3 && inside.spans[2].end == 12));
   CHECK(document("once", false).compressed_at == std::vector<Index>{6});
   CHECK(document("4", false).compressed_at == std::vector<Index>{6, 10, 14});
+  CHECK(outside.messages.empty());
   for (const char* text : {"decode", "stream", "compress once", "compress turn", "compress anew", "compress 4"})
     CHECK(EvalProtocol::parse(text).text() == text);
   for (const char* wrong : {"", "0", "-3", "4x", "each", "99999999999999999999"})
     CHECK_THROWS_AS(EvalProtocol::parse("compress " + std::string(wrong)), Error);
   CHECK_THROWS_AS(EvalProtocol::parse(""), Error);
   CHECK_THROWS_AS(transcript_document("t", {}, {{{1}, {2}}, {{1}, {2}}}, {}, true), Error);
+}
+
+TEST_CASE("messages are spans of the whole conversation, but for the last answer") {
+  const std::vector<TurnTokens> turns = {{{1, 1, 1}, {2, 2}, {{"system", 0, 1}, {"user", 1, 3}, {"assistant", 3, 5}}},
+                                         {{3}, {4, 4}, {{"user", 0, 1}, {"assistant", 1, 3}}}};
+  const std::vector<trace::Span> expected = {{"system", 1, 2}, {"user", 2, 4}, {"assistant", 4, 6}, {"user", 6, 7}};
+  for (const bool inside : {false, true})
+    CHECK(transcript_document("t", {9}, turns, Compressions::parse("turn"), inside).messages == expected);
 }
 
 TEST_CASE("figures of a turn are those of its span") {

@@ -13,6 +13,7 @@
 #include <kvbench/replay/answer/configuration_run.hpp>
 #include <kvbench/replay/plan/layer_choice.hpp>
 #include <kvbench/replay/plan/needs.hpp>
+#include <kvbench/replay/records/span_shares.hpp>
 
 namespace kvbench::replay {
 namespace {
@@ -262,16 +263,11 @@ class WorkItemRun {
       const Configuration& key = task_.plan.configurations[c];
       Together& group = groups.try_emplace({key.method, key.seed, is_alone(key) ? c : 0}, attempt_one).first->second;
       ConfigurationRun::Options options = options_of(choice.method);
-      if (holds_tokens(*choice.method.info)) options.held_of = task_.item.prompt.base;
+      const bool has_spans = !task_.trace.prompts[task_.item.prompt.prompt].spans.empty();
+      if (has_spans && holds_tokens(*choice.method.info)) options.held_of = task_.item.prompt.base;
       group.add(c, std::make_unique<ConfigurationRun>(std::move(made.caches), std::move(options), heads_,
                                                       std::move(results), backend_));
     });
-  }
-
-  /// Whether rows say which spans of the text a method holds.
-  bool holds_tokens(const methods::MethodInfo& info) const {
-    return !task_.trace.prompts[task_.item.prompt.prompt].spans.empty() && info.kind != methods::Kind::merging &&
-           info.kind != methods::Kind::retrieval;
   }
 
   ConfigurationRun::Options options_of(const MethodChoice& choice) {

@@ -11,11 +11,11 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/core/ordered_map.hpp>
 #include <kvbench/core/paired_test.hpp>
 #include <kvbench/methods/contract/method_name.hpp>
 #include <kvbench/replay/records/anchors.hpp>
 #include <kvbench/replay/records/figures.hpp>
+#include <kvbench/replay/records/span_shares.hpp>
 #include <kvbench/trace/layer_spread.hpp>
 
 namespace kvbench::replay {
@@ -365,28 +365,17 @@ OkSamples keep_ok(const std::vector<Sample>& samples, Record& record) {
   return ok;
 }
 
-/// Tokens that are held, and all tokens, by name of span in the order of the first of each.
-using SpanCounts = OrderedMap<std::string, std::pair<double, double>>;
-
-void count(const std::vector<trace::Span>& spans, const std::vector<std::uint64_t>& held, SpanCounts& counts) {
+void count(const std::vector<trace::Span>& spans, const std::vector<std::uint64_t>& held, SpanShares& shares) {
   for (const trace::Span& span : spans) {
-    auto& [kept, all] = counts[span.name];
+    double kept = 0;
     for (auto t = static_cast<std::size_t>(span.begin); t < static_cast<std::size_t>(span.end); ++t)
-      kept += t / 64 < held.size() && (held[t / 64] >> (t % 64) & 1) != 0, all += 1;
+      kept += t / 64 < held.size() && (held[t / 64] >> (t % 64) & 1) != 0;
+    shares.add(span.name, kept, static_cast<double>(span.end - span.begin));
   }
-}
-
-std::string shares_text(const SpanCounts& counts, bool lost) {
-  std::vector<std::string> parts;
-  for (const auto& [name, tokens] : counts.items()) {
-    const double share = tokens.first / tokens.second;
-    parts.push_back(fmt::format("{} {:.3f}", name, lost ? 1 - share : share));
-  }
-  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 void add_spans(const std::vector<Sample>& samples, std::span<const ReplayFrame::Prompt> prompts, Record& record) {
-  SpanCounts kept, by_any;
+  SpanShares kept, by_any;
   std::map<std::pair<std::size_t, std::size_t>, std::vector<std::uint64_t>> held_by_any;  // by prompt and seed
   for (const Sample& s : samples) {
     const std::vector<trace::Span>& spans = prompts[s.head->place.prompt].spans;
@@ -399,7 +388,7 @@ void add_spans(const std::vector<Sample>& samples, std::span<const ReplayFrame::
     std::ranges::transform(all, held, all.begin(), std::bit_or<>());
   }
   for (const auto& [key, held] : held_by_any) count(prompts[key.first].spans, held, by_any);
-  record.kept_by_span = shares_text(kept, false), record.lost_by_span = shares_text(by_any, true);
+  record.kept_by_span = kept.text(false), record.lost_by_span = by_any.text(true);
 }
 
 /// The reason why a row of a query has no metrics, which every answer but that of `exact` has.

@@ -191,6 +191,15 @@ void add_eval_sizes(EvalColumns& c) {
           &EvalRecord::key_tokens);
   c.count("answers", "answers, of tasks with exact match", &EvalRecord::answers);
   c.tokens(is_over_layers, false);
+  c.list.push_back(
+      {"kept_by_span",
+       "of conversations: share of the tokens of each span (docs/turns.md) before the last answer that the "
+       "cache holds behind the last scored token, such as `system 1.000, user 0.312`: mean over kv heads, "
+       "compressed layers, documents and seeds; spans of one name are one; empty where the method merges "
+       "tokens or chooses among them for each query",
+       over_layers(&EvalRecord::kept_by_span), "text"});
+  c.list.push_back({"lost_by_span", "the same, of the tokens that no kv head of these layers holds",
+                    over_layers(&EvalRecord::lost_by_span), "text"});
   c.held(is_over_layers, "keys and values held, mean per kv head over all layers of the model");
   c.moved(is_over_layers);
 }
