@@ -15,6 +15,7 @@
 #include <kvbench/loop/decoder.hpp>
 #include <kvbench/loop/layer_loop.hpp>
 #include <kvbench/replay/plan/fields.hpp>
+#include <kvbench/replay/records/span_shares.hpp>
 
 #include <python/extension/choice.hpp>
 
@@ -184,6 +185,7 @@ class Turn {
   }
 
   std::string note;  ///< of the row
+  bool holds_tokens() const { return replay::holds_tokens(*choice_.method.info); }
 
  private:
   trace::TraceInfo info_;
@@ -202,7 +204,8 @@ void add_decoder(nb::module_& module) {
            nb::arg("seen"), nb::arg("again"))
       .def("answer", &Turn::answer, nb::arg("layer"), nb::arg("keys"), nb::arg("values"), nb::arg("queries"),
            nb::arg("column_sums"))
-      .def_ro("note", &Turn::note);
+      .def_ro("note", &Turn::note)
+      .def_prop_ro("holds_tokens", &Turn::holds_tokens);
   nb::class_<Decoder>(module, "Decoder")
       .def(nb::init<const nb::object&, const Choice&, const std::string&, std::uint32_t, int, const std::string&>(),
            nb::arg("document"), nb::arg("choice"), nb::arg("budget"), nb::arg("seed"), nb::arg("threads"),

@@ -100,14 +100,24 @@ class Evaluation {
     return eval::short_context(added.document, std::max<Index>(2, std::ssize(added.document.context) / 10));
   }
 
+  using Message = std::pair<std::string, Index>;  ///< its span, and how many tokens it has
+
   /// add_document() of a conversation, whose rule `compress` is Compressions::parse()'s. Its tokens behind `before`:
-  /// what was said and what was answered, by turn. Returns the tokens of the context, those that are scored, and how
-  /// many tokens are before each compression.
+  /// what was said and what was answered, by turn, and the messages that these are. Returns the tokens of the context,
+  /// those that are scored, and how many tokens are before each compression.
   std::tuple<std::vector<int>, std::vector<int>, std::vector<Index>> add_transcript(
       const std::string& name, const std::vector<int>& before, const std::vector<std::vector<int>>& asked,
-      const std::vector<std::vector<int>>& answers, const std::string& compress, bool question_inside) {
+      const std::vector<std::vector<int>>& answers, const std::vector<std::vector<Message>>& messages,
+      const std::string& compress, bool question_inside) {
     std::vector<eval::TurnTokens> turns;
-    for (std::size_t turn = 0; turn < asked.size(); ++turn) turns.push_back({asked.at(turn), answers.at(turn)});
+    for (std::size_t turn = 0; turn < asked.size(); ++turn) {
+      turns.push_back({asked.at(turn), answers.at(turn)});
+      Index begin = 0;
+      for (const auto& [name_of_span, size] : messages.at(turn)) {
+        turns.back().messages.push_back({name_of_span, begin, begin + size});
+        begin += size;
+      }
+    }
     const auto rule = eval::Compressions::parse(compress);
     eval::EvalDocument& added = results_.documents.emplace_back();
     added.document = transcript_document(name, before, turns, rule, question_inside);
@@ -125,11 +135,12 @@ class Evaluation {
   }
 
   /// `layers`: that were compressed; `bytes`: kv, meta, fast, slow, read, full; `note`: of the row; `answer`: of the
-  /// compressed cache by itself, empty where documents are not continued; `json`: as add_document(), of it.
+  /// compressed cache by itself, empty where documents are not continued; `json`: as add_document(), of it; `held`: by
+  /// kv head of these layers the tokens of a conversation that it holds, empty where this is not known.
   void add_pass(std::size_t configuration, const Logits& full, const Logits& compressed,
                 const std::vector<std::int64_t>& layers, double budget_tokens, double kept_tokens,
                 const std::vector<double>& bytes, const std::string& note, double seconds, std::vector<int> answer,
-                const std::string& json) {
+                const std::string& json, const std::vector<std::vector<Index>>& held) {
     const std::vector<int>& scored = results_.documents.back().document.scored;
     check_rows(full), check_rows(compressed);
     std::vector<eval::TokenScore> scores;
@@ -140,6 +151,9 @@ class Evaluation {
     for (const std::int64_t layer : layers) pass.layers.push_back({.layer = layer});
     pass.budget_tokens = budget_tokens, pass.kept_tokens = kept_tokens, pass.seconds = seconds;
     pass.bytes = {bytes.at(0), bytes.at(1), bytes.at(2), bytes.at(3), bytes.at(4), bytes.at(5)};
+    eval::Holders holders;
+    for (const std::vector<Index>& of_head : held) holders.add(of_head);
+    pass.messages = messages_held(results_.documents.back().document, holders);
   }
 
   /// A pass that is `skipped`, `failed` or `infeasible`.
@@ -174,7 +188,7 @@ class Evaluation {
   eval::EvalResults results_;
 };
 
-using Contents = std::pair<std::string, std::vector<int>>;  ///< a text, or ids
+using Contents = std::tuple<std::string, std::vector<int>, std::string>;  ///< a text, or ids; a span
 
 /// By conversation and turn: the contents of what is said, and of the answer.
 std::vector<std::vector<std::pair<std::vector<Contents>, Contents>>> transcripts(const std::string& text,
@@ -184,8 +198,8 @@ std::vector<std::vector<std::pair<std::vector<Contents>, Contents>>> transcripts
     out.emplace_back();
     for (const eval::Turn& turn : transcript) {
       auto& [asked, answer] = out.back().emplace_back();
-      for (const eval::Content& content : turn.asked) asked.emplace_back(content.text, content.ids);
-      answer = {turn.answer.text, turn.answer.ids};
+      for (const eval::Content& content : turn.asked) asked.emplace_back(content.text, content.ids, content.span);
+      answer = {turn.answer.text, turn.answer.ids, turn.answer.span};
     }
   }
   return out;

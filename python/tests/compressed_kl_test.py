@@ -99,7 +99,8 @@ class Divergence(PackageTest):
                             "--per-document", "-q", "-o", self.path("rows.csv")], check=True)
             for row, other in zip(rows, kvbench.load_csv(self.path("rows.csv")), strict=True):
                 with self.subTest(row["method"], rule=rule, turn=row["turn"]):
-                    for name in (*SAME, "method", "document", "turn", "question", "text", "context_tokens"):
+                    for name in (*SAME, "method", "document", "turn", "question", "text", "context_tokens",
+                                 "kept_by_span", "lost_by_span"):
                         self.assertEqual(row[name], other[name], name)
                     self.assertLess(abs(row["kl_mean"] - other["kl_mean"]),
                                     (ROUNDS if "q" in row["method"] else 1e-3) * other["kl_mean"])

@@ -198,7 +198,8 @@ class Evaluation:
         logits = talk.logits(tokens, points, begun)
         held = {part: sum(of[part] for of in talk.bytes.values()) for part in BYTES}
         self._add_pass(number, talk.exact, talk.tokens, (talk.bytes, held), [talk.note] * bool(talk.note), full, logits,
-                       time.monotonic() - started)
+                       time.monotonic() - started,
+                       positions=[row.tolist() for heads in talk.positions.values() for row in heads])
 
     def _own_answer(self, name, context):
         """The answer of the full cache, and why nothing can be learned of it."""
@@ -245,9 +246,9 @@ class Evaluation:
             self._add_pass(number, exact, tokens, (run.layers, run.bytes), notes, full, logits,
                            time.monotonic() - started, answer, self._judged(context, answer))
 
-    def _add_pass(self, number, exact, tokens, held, notes, full, logits, seconds, answer=(), json=""):
+    def _add_pass(self, number, exact, tokens, held, notes, full, logits, seconds, answer=(), json="", positions=()):
         """`exact`: why layers stay so; `tokens`: of layers the budget and the entries that answer; `held`: the layers
-        whose bytes these are."""
+        whose bytes these are; `positions`: as Evaluation::add_pass()."""
         reason, layers = next(iter(exact.values()), ""), [layer for layer in tokens if layer not in exact]
         if not layers:
             self._table.add_end(number, "skipped", reason)
@@ -258,7 +259,7 @@ class Evaluation:
         parts = [(held[1][part] + (rest if part not in ("meta", "slow") else 0)) / heads for part in BYTES]
         notes = [f"layer {', '.join(map(str, exact))} stays exact: {reason}"] * bool(exact) + notes
         self._table.add_pass(number, full, logits, layers, *np.mean([tokens[layer] for layer in layers], axis=0), parts,
-                             "; ".join(notes), seconds, list(answer), json)
+                             "; ".join(notes), seconds, list(answer), json, list(positions))
 
 
 def documents_of(documents, tokenizer, vocabulary):
@@ -293,7 +294,7 @@ def documents_of(documents, tokenizer, vocabulary):
 
 def conversations_of(given, tokenizer, vocabulary):
     """Of a file of conversations, or a list of them, as `kveval --transcripts` reads them: names, the ids before the
-    first turn, and by turn those of what is said and of the answer."""
+    first turn, and by turn those of what is said and of the answer, and the span and size of each message."""
     is_file = isinstance(given, (str, os.PathLike))
     path = os.fspath(given) if is_file else "conversations"
     try:
@@ -303,16 +304,20 @@ def conversations_of(given, tokenizer, vocabulary):
                     "list of them.") from None
 
     def ids_of(content):
-        text, ids = content
+        text, ids, _ = content
         require(not text or tokenizer is not None, path, "a content is text; give tokenizer=, or lists of token ids.")
         wrong = [one for one in ids if one >= vocabulary]
         require(not wrong, path, f"{wrong[:1]} is no token id of this model; ids are from 0 to {vocabulary - 1}.")
         return token_ids(tokenizer, text + "\n", add_special_tokens=False) if text else ids
+
+    def turn_of(asked, answer):
+        *said, answered = parts = [ids_of(one) for one in (*asked, answer)]
+        messages = [(span, len(ids)) for (_, _, span), ids in zip((*asked, answer), parts)]
+        return [one for ids in said for one in ids], answered, messages
     before = token_ids(tokenizer, "") if tokenizer is not None else []
     before = before if before == [getattr(tokenizer, "bos_token_id", None)] else []
     for number, turns in enumerate(_core().transcripts(text, path)):
-        yield f"transcript-{number}", before, [([one for part in asked for one in ids_of(part)], ids_of(answer))
-                                               for asked, answer in turns]
+        yield f"transcript-{number}", before, [turn_of(asked, answer) for asked, answer in turns]
 
 
 @checked

@@ -57,6 +57,7 @@ class Conversation:
         self._again, self._anew = compress != "once", compress == "anew"
         self._held, self._seen, self._last = {}, 0, False
         self.exact, self.bytes, self.tokens, self.note = {}, {}, {}, ""  # by layer, of the last tokens
+        self.positions = {}  # by layer and kv head, of the tokens that are held behind the last one
 
     def logits(self, tokens, points, begun):
         """Logits [m, vocabulary] of the tokens behind the first point; a compression is at each. `begun`: as
@@ -78,7 +79,7 @@ class Conversation:
                 self._held = {number: Held(layers[number], begin, self._run._found.layers[number].shape[1])
                               for number in self._run.layers}
             self._seen, self._last = begin, end == len(tokens)
-            self.exact, self.bytes, self.tokens = {}, {}, {}
+            self.exact, self.bytes, self.tokens, self.positions = {}, {}, {}, {}
             found.append(self._answered(tokens[begin:end], cache))
             if not self._last and not self._anew:
                 self._advance(end)
@@ -120,10 +121,14 @@ class Conversation:
             del self.bytes[number], self.tokens[number]
         elif status != "ok":
             raise NoCache(status, f"layer {number}: {reason}")
-        elif not self._last and not self._anew:
-            if no_tokens:
-                raise NoCache("skipped", no_tokens)
-            held.next = [row[np.asarray(kept)] for row, kept in zip(at, tokens)]
+        else:
+            positions = [row[np.asarray(kept)] for row, kept in zip(at, tokens)]
+            if turn.holds_tokens:
+                self.positions[number] = positions
+            if not self._last and not self._anew:
+                if no_tokens:
+                    raise NoCache("skipped", no_tokens)
+                held.next = positions
         if not self._last:
             held.add_attention(call, keys, self._seen, count)
             held.queries = torch.cat([held.queries, call.query], 1)[:, -OBSERVED:]
