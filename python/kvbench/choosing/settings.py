@@ -282,10 +282,8 @@ def check_without_gradients(settings: ChooseSettings, gguf: bool, by: str) -> No
 def check_names(given: dict[str, Any], commands: dict[str, str]) -> None:
     """Raises Error for lists of methods and tasks that the programs would refuse after the recording, which takes
     minutes."""
-    if given["runs_in"]:
-        said(commands["kvbench"], "methods", "--runs-in", given["runs_in"])
-    else:
-        said(commands["kvbench"], "methods", given["methods"], given["menu"])
+    named = ["--runs-in", given["runs_in"]] if given["runs_in"] else [given["methods"], given["menu"]]
+    said(commands["kvbench"], "methods", *named)
     if not given["runs_in"] and given["menu"] != MENU:
         check_menu(given["menu"], given["by"], commands["kvbench"])
     if given["task"]:
