@@ -34,7 +34,7 @@ const std::map<std::string, allocate::Division> divisions = {{"layer", allocate:
 struct AllocateFlags : RunFlags {
   std::vector<std::string> traces;
   std::string curve, figure, engine_name;
-  const allocate::Engine* engine = nullptr;
+  const methods::EngineInfo* engine = nullptr;
   allocate::Division by = allocate::Division::layer;
   bool only_confirmed = false;
 
@@ -103,15 +103,15 @@ void resolve_menu(AllocateFlags& o, const trace::TraceInfo& trace) {
     if (o.request.methods.empty()) throw Error("--menu is required, or --for ENGINE, which has one of its own");
     return;
   }
-  o.engine = &engine_named(o.engine_name);
+  o.engine = &methods::engine_of_flag("--for", o.engine_name);
   if (o.by == allocate::Division::head)
     throw Error("--for {}: no engine has budgets of single heads that save memory; leave out --by head",
-                o.engine->name);
+                o.engine->name());
   if (trace.head_dim != trace.value_dim)
     throw Error(
         "--for {}: keys of the model have {} channels and its values {}, of which kvbench does not know what "
         "engines do",
-        o.engine->name, trace.head_dim, trace.value_dim);
+        o.engine->name(), trace.head_dim, trace.value_dim);
   if (o.request.methods.empty()) {
     o.request.methods = allocate::menu_of(*o.engine, trace.head_dim);
   } else {
@@ -212,7 +212,7 @@ int run(const CLI::App& flags, AllocateFlags& o) {
   std::string text;
   for (const Budget& budget : budgets) {
     rows.push_back(allocation_row(damages, o.allocate(damages, budget), o.accept()));
-    rows.back().divides = o.engine == nullptr || o.engine->shape != allocate::Shape::equal;
+    rows.back().divides = o.engine == nullptr || o.engine->shape != methods::Shape::equal;
     text += told_of(o, damages, rows.back(), names);
   }
   if (const std::vector<std::string> outside = outside_sentences(damages, names); !outside.empty())
@@ -242,8 +242,9 @@ Command add_allocate(CLI::App& app) {
       ->required();
   o.request.add(flags, &replay::FieldCommands::allocate);
   flags->add_option("--for", o.engine_name,
-                    "Only plans that this engine can set: llama.cpp, mlx-lm, ik_llama.cpp, vllm or kvpress; also "
-                    "prints what one types there. Its own formats or methods are the menu unless --menu gives fewer");
+                    fmt::format("Only plans that this engine can set ({}); also prints what one types there. Its own "
+                                "formats or methods are the menu unless --menu gives fewer",
+                                methods::engine_names()));
   add_choice(flags, "--by", o.by, divisions,
              "What gets a budget of its own: layer (the default) or head, each kv head of each layer, which takes "
              "probes and a menu of methods that need one head alone");

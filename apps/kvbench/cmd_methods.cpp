@@ -24,7 +24,7 @@ namespace {
 
 struct MethodsFlags {
   std::vector<std::string> names;
-  std::string format = "text";
+  std::string format = "text", engine;
   bool check = false;
 };
 
@@ -147,6 +147,8 @@ Command add_methods(CLI::App& app) {
   auto options = std::make_shared<MethodsFlags>();
   CLI::Option* name =
       flags->add_option("name", options->names, "Methods to describe, or a family such as eviction to list");
+  flags->add_option("--runs-in", options->engine, "Describe what this engine has, as a plan for it may have it")
+      ->excludes(name);
   flags
       ->add_option(
           "--format", options->format,
@@ -160,6 +162,8 @@ Command add_methods(CLI::App& app) {
           "FILE.py:NAME and all. Exit code 1 where it breaks one")
       ->needs(name);
   return {flags, [options] {
+            if (!options->engine.empty())
+              options->names = {std::string(methods::engine_of_flag("--runs-in", options->engine).name())};
             if (options->check) return check_contract(options->names);
             print(printable(answer(*options), "\n"));
             return static_cast<int>(done);

@@ -3,9 +3,6 @@
 
 #include <algorithm>
 
-#include <fmt/ranges.h>
-
-#include <kvbench/core/name.hpp>
 #include <kvbench/report/text/sentences.hpp>
 
 namespace kvbench::app {
@@ -40,36 +37,27 @@ std::string rule_sentence(const Damages& damages, const AllocationRow& row, cons
 
 }  // namespace
 
-const allocate::Engine& engine_named(const std::string& name) {
-  std::vector<std::string_view> known;
-  for (const allocate::Engine& engine : allocate::engines()) {
-    if (same_name(engine.name, name)) return engine;
-    known.push_back(engine.name);
-  }
-  throw Error("--for '{}': plans are for {}", name, fmt::join(known, ", "));
-}
-
-std::vector<std::string> sentences_beside(const allocate::Engine& engine, const Damages& damages,
+std::vector<std::string> sentences_beside(const methods::EngineInfo& engine, const Damages& damages,
                                           const AllocationRow& row, const allocate::Allocation& free,
                                           const MenuNames& names) {
   std::vector<std::string> out;
   if (row.documents < 2) return out;
   if (std::string rule = rule_sentence(damages, row, names); !rule.empty()) out.push_back(std::move(rule));
-  if (engine.shape != allocate::Shape::equal || free.planned(row.accept)) {
+  if (engine.shape != methods::Shape::equal || free.planned(row.accept)) {
     const allocate::Ratio gain = allocate::compare(damages, free.answer(row.accept).without, held_out_plans(row));
     out.push_back(fmt::format("{} {}. A plan that gives each layer what it likes of the menu has {} of this answer.",
-                              engine.name, engine.limits, times_text(damages, gain)));
+                              engine.name(), engine.limits, times_text(damages, gain)));
   }
   const std::int64_t other = damages.model_layers - std::ssize(damages.places);
-  if (other > 0 && (engine.shape == allocate::Shape::equal || engine.shape == allocate::Shape::ends))
+  if (other > 0 && (engine.shape == methods::Shape::equal || engine.shape == methods::Shape::ends))
     out.push_back(fmt::format(
         "{} rounds the caches of the {} other layers of the model, too, of which these traces know nothing.",
-        engine.name, other));
+        engine.name(), other));
   return out;
 }
 
-std::string what_to_type(const allocate::Engine& engine, const Damages& damages, const AllocationRow& row) {
-  std::string text = fmt::format("In {} ({}):\n", engine.name, engine.version);
+std::string what_to_type(const methods::EngineInfo& engine, const Damages& damages, const AllocationRow& row) {
+  std::string text = fmt::format("In {} ({}):\n", engine.name(), engine.version);
   for (const std::string& line : allocate::settings_of(engine, damages, row.answer(row.accept).plan))
     text += "    " + line + '\n';
   return text;

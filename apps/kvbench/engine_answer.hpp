@@ -10,16 +10,13 @@
 
 namespace kvbench::app {
 
-/// The engine of --for. Throws Error where there is none of this name.
-const allocate::Engine& engine_named(const std::string& name);
-
 /// The rule "the first 2 and the last 2 layers in 16 bits" and a plan without the limits of the engine (`free`), beside
 /// the answer.
-std::vector<std::string> sentences_beside(const allocate::Engine& engine, const allocate::Damages& damages,
+std::vector<std::string> sentences_beside(const methods::EngineInfo& engine, const allocate::Damages& damages,
                                           const AllocationRow& row, const allocate::Allocation& free,
                                           const MenuNames& names);
 
 /// What one types to have the answer, with indented lines.
-std::string what_to_type(const allocate::Engine& engine, const allocate::Damages& damages, const AllocationRow& row);
+std::string what_to_type(const methods::EngineInfo& engine, const allocate::Damages& damages, const AllocationRow& row);
 
 }  // namespace kvbench::app

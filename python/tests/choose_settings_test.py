@@ -61,7 +61,7 @@ class Settings(ChooseTest):
     def test_wrong_kinds(self):
         for wrong, words in (({"context": "1024"}, "context. must be an integer"), ({"race": 0}, "race.: is 0"),
                              ({"threads": 4097}, "threads.: is 4097"), ({"by": "token"}, "one of layer, head"),
-                             ({"runs_in": "exllama"}, "one of llama.cpp, vllm, kvpress, mlx-lm"),
+                             ({"runs_in": 3}, "runs_in. must be text"),
                              ({"quiet": 1}, "quiet. must"),
                              ({"device": None}, "one of cpu, cuda"), ({"methods": [1]}, "methods. must be text"),
                              ({"text": []}, "text.: there is no text"), ({"model": 3}, "model. must be the path"),

@@ -227,6 +227,8 @@ VALUES = (
     (f"{CHOOSE} --methods 'snapkv[windw=2]'", "no parameter 'windw'. Did you mean 'window'?"),
     *((f"{CHOOSE} --menu h2o,{method}", f"--menu: {method} runs at no budget: it keeps every token; leave it out")
       for method in ("oracle-topk", "infinigen", "quest")),
+    *((f"{command} --runs-in exllama", "--runs-in 'exllama': plans are for llama.cpp, mlx-lm, ik_llama.cpp, vLLM")
+      for command in (CHOOSE, "kvbench methods")),
     (f"{CHOOSE} --menu exact", "--menu: no plan of its configurations fits in less than the full cache; add a method"),
     *((f"{CHOOSE} --menu h2o,{method}", "divides its budget among layers itself; leave it out")
       for method in ("pyramidkv", "plan:plan.toml")),

@@ -8,69 +8,26 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/methods/engines.hpp>
 #include <kvbench/methods/registry.hpp>
 
 namespace kvbench::allocate {
 namespace {
 
-/// llama.cpp: see methods/engines.cpp. ik_llama.cpp: common/common.cpp (-ctk-first TYPE,N) and src/llama.cpp, which
-/// counts all layers of a model. vLLM: CacheConfig.kv_cache_dtype_skip_layers, which takes numbers of layers, and
-/// `sliding_window` for those with a window. kvpress: presses/per_layer_compression_press.py, which takes presses that
-/// score tokens.
-constexpr Engine table[] = {
-    {"llama.cpp", "5a4d0feca of September 2026", Shape::equal, "has one type of keys and one of values in all layers",
-     "llama-server -m MODEL.gguf"},
-    {"mlx-lm", "0.32", Shape::equal, "has one number of bits in all layers",
-     "mlx_lm.generate --model MODEL --prompt TEXT"},
-    {"ik_llama.cpp", "8337e4cd of August 2026", Shape::ends,
-     "can give the first and the last layers other types than the rest", "llama-server -m MODEL.gguf -fa on"},
-    {"vLLM", "0.21", Shape::whole, "can leave layers in the type of the model, and has one format for the rest",
-     "vllm serve MODEL"},
-    {"kvpress", "0.5.5", Shape::shares, "can keep another share of the tokens in each layer, with one press", ""},
-};
+using methods::Shape;
 
 bool is_exact(const replay::MethodChoice& method) { return method.info->kind == methods::Kind::exact; }
 
-replay::MethodChoice choice_of(std::string_view name, const std::vector<methods::Assignment>& settings = {}) {
-  const methods::MethodInfo& info = methods::find_method(name);
-  return {&info, info.bind(settings)};
+std::string setting_in(const EngineInfo& engine, const replay::MethodChoice& method) {
+  return methods::setting_in(engine.engine, method.info->name, method.params.text());
 }
 
-/// Types of keys and values of ik_llama.cpp that kvbench has. Its iq4_nl chooses another scale (ggml-quants.c); q8_KV
-/// rounds as int8[group=0,form=vllm], with 4 more bytes a row.
-constexpr std::pair<std::string_view, std::string_view> ik_types[] = {
-    {"q8_0", "q8_0"}, {"q8_0", "q6_0"}, {"q8_0", "q5_1"}, {"q8_0", "q5_0"}, {"q8_0", "q4_1"}, {"q6_0", "q6_0"},
-    {"q6_0", "q5_0"}, {"q5_1", "q5_1"}, {"q5_0", "q5_0"}, {"q4_1", "q4_1"}, {"q4_0", "q4_0"}};
+bool keeps_layers(const EngineInfo& engine) { return engine.shape == Shape::whole || engine.shape == Shape::ends; }
 
-/// Its rotation (-khad -vhad) spans a whole head; that of llama.cpp, which kvbench has, 64 channels of values.
-bool ik_rotates(Index channels) { return channels == 64; }
-
-replay::MethodChoice ik_choice(std::pair<std::string_view, std::string_view> types, Index channels) {
-  std::vector<methods::Assignment> settings = {{"hadamard", ik_rotates(channels) ? "true" : "false"}};
-  if (types.first == "q4_0") settings.push_back({"form", "ik"});
-  if (types.first != types.second) settings.push_back({"values", std::string(types.second)});
-  return choice_of(types.first, settings);
-}
-
-std::vector<replay::MethodChoice> formats_of(const Engine& engine, Index channels) {
-  std::vector<replay::MethodChoice> out;
-  if (engine.shape == Shape::ends) {
-    for (const auto& types : ik_types) out.push_back(ik_choice(types, channels));
-    return out;
-  }
-  for (auto [info, settings] : methods::rows_of_engine(engine.name)) {
-    // llama.cpp rotates heads that blocks of 64 channels fill; mlx refuses groups that do not fill a head.
-    for (methods::Assignment& of : settings) {
-      if (of.name == "hadamard" && channels % 64 != 0) of.value = "false";
-      if (of.name == "group" && of.value == "64" && channels % 64 != 0) of.value = "32";
-    }
-    const replay::MethodChoice choice{info, info->bind(settings)};
-    // PerLayerCompressionPress wraps a press that scores tokens, no other wrapper.
-    const std::string press = methods::setting_in(engine.name, info->name, choice.params.text());
-    if (engine.shape != Shape::shares || press.ends_with("Press()")) out.push_back(choice);
-  }
-  return out;
+/// Whether a plan can have it. PerLayerCompressionPress wraps a press that scores tokens, no other wrapper.
+bool can_set(const EngineInfo& engine, const replay::MethodChoice& method, Index channels) {
+  if (is_exact(method)) return keeps_layers(engine);
+  return methods::has_setting(engine.engine, method.info->name, method.params.text(), channels) &&
+         (engine.shape != Shape::shares || setting_in(engine, method).ends_with("Press()"));
 }
 
 std::string name_of(const replay::MethodChoice& method) {
@@ -154,30 +111,29 @@ std::optional<Plan> solve_ends(std::span<const MenuEntry> menu, const Choices& c
 
 }  // namespace
 
-std::span<const Engine> engines() { return table; }
-
-std::vector<replay::MethodChoice> menu_of(const Engine& engine, Index channels) {
-  std::vector<replay::MethodChoice> menu = formats_of(engine, channels);
-  if (engine.shape == Shape::whole || engine.shape == Shape::ends) menu.push_back(choice_of("exact"));
+std::vector<replay::MethodChoice> menu_of(const EngineInfo& engine, Index channels) {
+  std::vector<replay::MethodChoice> menu;
+  for (const auto& [info, settings] : methods::rows_of_engine(engine.engine, channels)) {
+    const replay::MethodChoice choice{info, info->bind(settings)};
+    if (can_set(engine, choice, channels)) menu.push_back(choice);
+  }
+  if (menu.empty()) throw Error("--for {}: it has nothing for heads of {} channels", engine.name(), channels);
+  const methods::MethodInfo& exact = methods::find_method("exact");
+  if (keeps_layers(engine)) menu.push_back({&exact, exact.bind({})});
   return menu;
 }
 
-void check_menu(const Engine& engine, std::span<const replay::MethodChoice> menu, Index channels) {
-  const std::vector<replay::MethodChoice> known = menu_of(engine, channels);
+void check_menu(const EngineInfo& engine, std::span<const replay::MethodChoice> menu, Index channels) {
   for (const replay::MethodChoice& method : menu) {
-    if (std::ranges::any_of(known, [&](const replay::MethodChoice& k) { return same(k, method); })) continue;
-    // Groups of mlx-lm, of which the menu has one.
-    if (engine.name == "mlx-lm" && !methods::setting_in(engine.name, method.info->name, method.params.text()).empty() &&
-        channels % method.info->block(method.params).channels == 0)
-      continue;
+    if (can_set(engine, method, channels)) continue;
     std::vector<std::string> names;
-    for (const replay::MethodChoice& k : known) names.push_back(name_of(k));
-    throw Error("--menu: {} has no {}, or computes it in another way; for this model it has {}", engine.name,
+    for (const replay::MethodChoice& known : menu_of(engine, channels)) names.push_back(name_of(known));
+    throw Error("--menu: {} has no {}, or computes it in another way; for this model it has {}", engine.name(),
                 name_of(method), fmt::join(names, ", "));
   }
 }
 
-std::optional<Plan> solve_for(const Engine& engine, std::span<const MenuEntry> menu, const Choices& choices,
+std::optional<Plan> solve_for(const EngineInfo& engine, std::span<const MenuEntry> menu, const Choices& choices,
                               std::int64_t budget) {
   if (engine.shape == Shape::ends) return solve_ends(menu, choices, budget);
   std::optional<Plan> best;
@@ -222,22 +178,14 @@ std::optional<Plan> whole_ends(const Damages& damages, const Plan& plan) {
 
 namespace {
 
-/// Names of types of keys and values, as ik_llama.cpp takes them.
-std::pair<std::string_view, std::string_view> ik_types_of(const replay::MethodChoice& method) {
-  for (const auto& types : ik_types) {
-    for (const Index channels : {64, 128}) {
-      if (same(method, ik_choice(types, channels))) return types;
-    }
-  }
-  return {"f16", "f16"};
-}
-
-bool is_rotated(const replay::MethodChoice& method) {
-  return std::ranges::any_of(ik_types, [&](const auto& types) { return same(method, ik_choice(types, 64)); });
+/// The word behind a flag.
+std::string_view word_behind(std::string_view flag, std::string_view flags) {
+  const std::string_view rest = flags.substr(flags.find(flag) + flag.size() + 1);
+  return rest.substr(0, rest.find(' '));
 }
 
 /// The flags of a plan of ends. ik_llama.cpp counts the layers of the model, also those without a place.
-std::string ends_text(const Engine& engine, const Damages& damages, const Plan& plan) {
+std::string ends_text(const EngineInfo& engine, const Damages& damages, const Plan& plan) {
   std::size_t first = 0, last = 0;
   while (first < plan.size() && plan[first] == plan.front()) ++first;
   while (last < plan.size() && plan[plan.size() - 1 - last] == plan.back()) ++last;
@@ -249,14 +197,19 @@ std::string ends_text(const Engine& engine, const Damages& damages, const Plan& 
        (is_exact(damages.menu[plan.back()].method) || (!is_exact(damages.menu[plan.front()].method) && first >= last)));
   const bool back_is_rest = !front_is_rest && first + last == plan.size();
   const std::size_t rest = front_is_rest ? plan.front() : back_is_rest ? plan.back() : plan[first];
-  const auto& method = damages.menu[rest].method;
-  const auto [keys, values] = ik_types_of(method);
-  std::string text =
-      fmt::format("{} -ctk {} -ctv {}{}", engine.program, keys, values, is_rotated(method) ? " -khad -vhad" : "");
+  const auto flags_of = [&](std::size_t entry) {
+    const std::string flags = setting_in(engine, damages.menu[entry].method);
+    return flags.empty() ? "-ctk f16 -ctv f16" : flags;
+  };
+  const std::string own = flags_of(rest);
+  std::string text = fmt::format("{} -ctk {} -ctv {}{}", engine.program, word_behind("-ctk", own),
+                                 word_behind("-ctv", own), own.ends_with(" -khad -vhad") ? " -khad -vhad" : "");
   const auto add = [&](std::string_view end, std::size_t entry, std::int64_t count) {
-    const auto [end_keys, end_values] = ik_types_of(damages.menu[entry].method);
-    if (end_keys != keys) text += fmt::format(" -ctk-{} {},{}", end, end_keys, count);
-    if (end_values != values) text += fmt::format(" -ctv-{} {},{}", end, end_values, count);
+    const std::string of_end = flags_of(entry);
+    for (const std::string_view flag : {"-ctk", "-ctv"}) {
+      const std::string_view type = word_behind(flag, of_end);
+      if (type != word_behind(flag, own)) text += fmt::format(" {}-{} {},{}", flag, end, type, count);
+    }
   };
   if (!front_is_rest) add("first", plan.front(), damages.places[first - 1].layer + 1);
   if (!back_is_rest && !same_everywhere)
@@ -265,14 +218,14 @@ std::string ends_text(const Engine& engine, const Damages& damages, const Plan& 
 }
 
 /// The flags of a plan with layers in the type of the model. Layers without a place have a window.
-std::string whole_text(const Engine& engine, const Damages& damages, const Plan& plan) {
+std::string whole_text(const EngineInfo& engine, const Damages& damages, const Plan& plan) {
   std::string flags, skipped = std::ssize(damages.places) < damages.model_layers ? " sliding_window" : "";
   for (std::size_t l = 0; l < plan.size(); ++l) {
     const replay::MethodChoice& method = damages.menu[plan[l]].method;
     if (is_exact(method)) {
       skipped += fmt::format(" {}", damages.places[l].layer);
     } else {
-      flags = ' ' + methods::setting_in(engine.name, method.info->name, method.params.text());
+      flags = ' ' + setting_in(engine, method);
     }
   }
   return std::string(engine.program) + flags +
@@ -280,9 +233,8 @@ std::string whole_text(const Engine& engine, const Damages& damages, const Plan&
 }
 
 /// Presses by layer of the model; those without a place keep all.
-std::vector<std::string> shares_text(const Engine& engine, const Damages& damages, const Plan& plan) {
-  const replay::MethodChoice& method = damages.menu[plan.front()].method;
-  const std::string press = methods::setting_in(engine.name, method.info->name, method.params.text());
+std::vector<std::string> shares_text(const EngineInfo& engine, const Damages& damages, const Plan& plan) {
+  const std::string press = setting_in(engine, damages.menu[plan.front()].method);
   constexpr double less = 5e-6;  // kvpress keeps int(n (1 - ratio)) tokens, which must not lose one by rounding
   std::vector<std::string> ratios(static_cast<std::size_t>(damages.model_layers), "0");
   for (std::size_t l = 0; l < plan.size(); ++l) {
@@ -295,7 +247,7 @@ std::vector<std::string> shares_text(const Engine& engine, const Damages& damage
 
 }  // namespace
 
-std::vector<std::string> settings_of(const Engine& engine, const Damages& damages, const Plan& plan) {
+std::vector<std::string> settings_of(const EngineInfo& engine, const Damages& damages, const Plan& plan) {
   switch (engine.shape) {
     case Shape::shares:
       return shares_text(engine, damages, plan);
@@ -306,9 +258,7 @@ std::vector<std::string> settings_of(const Engine& engine, const Damages& damage
     case Shape::equal:
       break;
   }
-  const replay::MethodChoice& method = damages.menu[plan.front()].method;
-  return {
-      fmt::format("{} {}", engine.program, methods::setting_in(engine.name, method.info->name, method.params.text()))};
+  return {fmt::format("{} {}", engine.program, setting_in(engine, damages.menu[plan.front()].method))};
 }
 
 }  // namespace kvbench::allocate

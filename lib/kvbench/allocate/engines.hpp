@@ -5,46 +5,30 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <kvbench/allocate/damage.hpp>
 #include <kvbench/allocate/solve.hpp>
+#include <kvbench/methods/engines.hpp>
 
 namespace kvbench::allocate {
 
-/// What may differ between the layers of a plan.
-enum class Shape {
-  equal,   ///< nothing
-  whole,   ///< any layers keep the type of the model, the others share one format
-  ends,    ///< the first and the last layers share one format, the others another one
-  shares,  ///< how many tokens one method keeps
-};
-
-struct Engine {
-  std::string_view name;     ///< as --for takes it
-  std::string_view version;  ///< of which the shape was read
-  Shape shape;
-  std::string_view limits;   ///< what it can set, as the end of a sentence that begins with its name
-  std::string_view program;  ///< what its flags follow
-};
-
-std::span<const Engine> engines();
+using methods::EngineInfo;
 
 /// What the engine can set in a layer whose keys and values have so many channels: its formats, of the same arithmetic
 /// as those of kvbench, or its methods. `exact`, which stands for the type of the model, where layers may keep it.
-std::vector<replay::MethodChoice> menu_of(const Engine& engine, Index channels);
+std::vector<replay::MethodChoice> menu_of(const EngineInfo& engine, Index channels);
 
 /// Throws Error, which names what the engine has, where it has not all methods of the menu.
-void check_menu(const Engine& engine, std::span<const replay::MethodChoice> menu, Index channels);
+void check_menu(const EngineInfo& engine, std::span<const replay::MethodChoice> menu, Index channels);
 
 /// Of the plans that the engine can set and that cost at most `budget`, one of small damage (solve(), and for ends the
 /// least); absent where every plan costs more. `menu`: by entry of the choices; places of the choices are layers.
-std::optional<Plan> solve_for(const Engine& engine, std::span<const MenuEntry> menu, const Choices& choices,
+std::optional<Plan> solve_for(const EngineInfo& engine, std::span<const MenuEntry> menu, const Choices& choices,
                               std::int64_t budget);
 
 /// What one types to have a plan of solve_for(), line by line.
-std::vector<std::string> settings_of(const Engine& engine, const Damages& damages, const Plan& plan);
+std::vector<std::string> settings_of(const EngineInfo& engine, const Damages& damages, const Plan& plan);
 
 /// The rule "the first 2 and the last 2 layers in 16 bits": `exact` there, and in the other layers what the plan gives
 /// most of them beside it. Absent where the menu lacks `exact`, and where all layers are first or last ones.

@@ -73,6 +73,12 @@ Value<Row> of(T Row::*member) {
   return needed(value_of(member));
 }
 
+/// Whether an empty cell of the column stands for that of the row above. Ids may be none: `same_ids` as above or not.
+bool is_shared(std::string_view column, bool same_ids) {
+  constexpr std::string_view shared[] = {"trace", "sha256", "backends", "rtol", "atol", "ids_sha256"};
+  return column == "ids" ? same_ids : std::ranges::find(shared, column) != std::end(shared);
+}
+
 void check_tolerances(const CsvTable& table, const CsvRow& line, const Row& row) {
   for (const auto& [name, value] : {std::pair{"rtol", row.rtol}, {"atol", row.atol}}) {
     if (!(0 <= value && value < 1)) table.cell(line, name).refuse("a tolerance of at least 0 and below 1");
@@ -161,29 +167,29 @@ std::span<const Column<Verified>> verified_columns() {
   return table;
 }
 
-std::string csv_of(std::vector<Row> rows) {
-  for (std::size_t r = rows.size(); r-- > 1;) {
-    Row& row = rows[r];
-    const Row& before = rows[r - 1];
-    if (row.trace == before.trace) row.trace.clear();
-    if (row.sha256 == before.sha256) row.sha256.clear();
-    if (row.backends == before.backends) row.backends.clear();
-    if (row.rtol == before.rtol) row.rtol = NAN;
-    if (row.atol == before.atol) row.atol = NAN;
-    if (row.ids_sha256 == before.ids_sha256) row.ids_sha256.clear(), row.ids.clear();
+std::string csv_of(std::span<const Row> rows) {
+  std::vector<std::size_t> numbers;
+  for (std::size_t r = 0; r < rows.size(); ++r) numbers.push_back(r);
+  std::vector<Column<std::size_t>> columns;
+  for (const Column<Row>& column : golden_columns()) {
+    const auto print = [&column, rows](const std::size_t& r) {
+      std::string text = column.value.print(rows[r]);
+      const bool from_above = r > 0 && is_shared(column.key, rows[r].ids_sha256 == rows[r - 1].ids_sha256);
+      return from_above && text == column.value.print(rows[r - 1]) ? std::string() : text;
+    };
+    columns.push_back({column.key, column.doc, Value<std::size_t>{.print = print}});
   }
-  return report::csv_of(golden_columns(), std::span<const Row>(rows));
+  return report::csv_of(std::span<const Column<std::size_t>>(columns), std::span<const std::size_t>(numbers));
 }
 
 std::vector<Row> rows_of(CsvTable table) {
   require_columns(table, golden_columns(), "kvbench validate golden --write");
   const std::size_t digest = *table.find("ids_sha256");  // in front of the ids, which may be none
-  for (const char* const name : {"trace", "sha256", "backends", "rtol", "atol", "ids_sha256", "ids"}) {
-    const std::size_t column = *table.find(name);
+  for (const Column<Row>& one : golden_columns()) {
+    const std::size_t column = *table.find(one.key);
     for (std::size_t r = 1; r < table.rows.size(); ++r) {
       std::vector<std::string>&cells = table.rows[r].cells, &above = table.rows[r - 1].cells;
-      if (cells[column].empty() && (std::string_view(name) != "ids" || cells[digest] == above[digest]))
-        cells[column] = above[column];
+      if (cells[column].empty() && is_shared(one.key, cells[digest] == above[digest])) cells[column] = above[column];
     }
   }
   const report::RowReader<Row> read(table, golden_columns());

@@ -2,22 +2,52 @@
 #include <kvbench/methods/engines.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <ranges>
 #include <tuple>
 #include <utility>
 
+#include <fmt/ranges.h>
+
+#include <kvbench/core/error.hpp>
 #include <kvbench/core/name.hpp>
 #include <kvbench/methods/find_method.hpp>
 
 namespace kvbench::methods {
 namespace {
 
+/// llama.cpp: see add_llama(). ik_llama.cpp: common/common.cpp (-ctk-first TYPE,N) and src/llama.cpp, which counts all
+/// layers of a model. vLLM: CacheConfig.kv_cache_dtype_skip_layers, which takes numbers of layers, and `sliding_window`
+/// for those with a window. kvpress: presses/per_layer_compression_press.py, which takes presses that score tokens.
+constexpr EngineInfo known_engines[] = {
+    {Engine::llama_cpp, "5a4d0feca of September 2026", Shape::equal,
+     "has one type of keys and one of values in all layers", "llama-server -m MODEL.gguf"},
+    {Engine::mlx, "0.32", Shape::equal, "has one number of bits in all layers",
+     "mlx_lm.generate --model MODEL --prompt TEXT"},
+    {Engine::ik_llama_cpp, "8337e4cd of August 2026", Shape::ends,
+     "can give the first and the last layers other types than the rest", "llama-server -m MODEL.gguf -fa on"},
+    {Engine::vllm, "0.21", Shape::whole, "can leave layers in the type of the model, and has one format for the rest",
+     "vllm serve MODEL"},
+    {Engine::kvpress, "0.5.5", Shape::shares, "can keep another share of the tokens in each layer, with one press", ""},
+};
+
+using Heads = std::function<bool(Index)>;  ///< whether this holds for heads of so many channels
+bool always(Index) { return true; }
+bool never(Index) { return false; }
+bool is_turned(Index channels) { return channels % 64 == 0; }  ///< by llama.cpp
+bool is_not_turned(Index channels) { return !is_turned(channels); }
+Heads filled_by(Index group) {
+  return [group](Index channels) { return channels % group == 0; };
+}
+
 struct Setting {
   std::string method;  ///< with its parameters, as on the command line
   Engine engine;
   std::string setting;
-  std::string models;  ///< that it is for; empty: all
-  bool named = true;   ///< the name of the engine stands for it
+  std::string models;    ///< that it is for; empty: all, or as most of them
+  Heads has = always;    ///< the engine computes this
+  Heads named = always;  ///< where it has it, the name of the engine stands for it
 };
 
 /// What stands in a setting where a press is told the share of the tokens that it drops.
@@ -59,18 +89,36 @@ void add_llama(std::vector<Setting>& table) {
     for (const bool processor : {false, true}) {  // whose flash attention rounds queries
       const std::string with = own + (processor ? ",queries=q8_0" : "");
       const std::string where = flags + (processor ? " (on processors)" : "");
+      const Heads is_named = !processor && p < named ? always : never;
       table.push_back(
-          {fmt::format("{}[hadamard=true{}]", keys, with), Engine::llama_cpp, where, "", !processor && p < named});
+          {fmt::format("{}[hadamard=true{}]", keys, with), Engine::llama_cpp, where, "", is_turned, is_named});
       table.push_back({fmt::format("{}[hadamard=false{}]", keys, with), Engine::llama_cpp, where,
-                       "head dimensions that are no multiple of 64", false});
+                       "head dimensions that are no multiple of 64", is_not_turned, is_named});
     }
+  }
+}
+
+/// ik_llama.cpp 8337e4cd, docs/parameters.md: the types that kvbench has. Its CUDA kernels are built for q6_0-q6_0,
+/// q8_0-q6_0, q6_0-q5_0 and q4_0-q4_0 (ggml-cuda/fattn-vec-f16.cu). Its iq4_nl chooses another scale (ggml-quants.c);
+/// q8_KV rounds as int8[group=0,form=vllm], with 4 more bytes a row. Its rotation (-khad -vhad) spans a whole head;
+/// that of llama.cpp, which kvbench has, 64 channels of values.
+void add_ik_llama(std::vector<Setting>& table) {
+  constexpr std::pair<std::string_view, std::string_view> pairs[] = {
+      {"q8_0", "q8_0"}, {"q8_0", "q6_0"}, {"q8_0", "q5_1"}, {"q8_0", "q5_0"}, {"q8_0", "q4_1"}, {"q6_0", "q6_0"},
+      {"q6_0", "q5_0"}, {"q5_1", "q5_1"}, {"q5_0", "q5_0"}, {"q4_1", "q4_1"}, {"q4_0", "q4_0"}};
+  for (const auto& [keys, values] : pairs) {
+    const std::string own = keys != values ? fmt::format(",values={}", values) : keys == "q4_0" ? ",form=ik" : "";
+    const std::string flags = fmt::format("-ctk {} -ctv {} -fa on", keys, values);
+    table.push_back({fmt::format("{}[hadamard=false{}]", keys, own), Engine::ik_llama_cpp, flags, "",
+                     [](Index channels) { return channels != 64; }});
+    table.push_back({fmt::format("{}[hadamard=true{}]", keys, own), Engine::ik_llama_cpp, flags + " -khad -vhad",
+                     "heads of 64 channels", [](Index channels) { return channels == 64; }});
   }
 }
 
 /// All rows, read in November 2026. vLLM: docs/features/quantization/quantized_kvcache.md, and its page about
 /// TurboQuant of May 2026. mlx-lm 0.32: maybe_quantize_kv_cache(), which rounds a block of the prompt after it was
-/// read. ik_llama.cpp 8337e4cd: docs/parameters.md; the pairs for which its CUDA kernels are built
-/// (ggml-cuda/fattn-vec-f16.cu). kvpress 0.5.5, as tests/kvpress_test.py compares it; it compresses at the end of the
+/// read. kvpress 0.5.5, as tests/kvpress_test.py compares it; it compresses at the end of the
 /// prompt alone.
 const std::vector<Setting>& table() {
   static const std::vector<Setting> all = [] {
@@ -85,7 +133,7 @@ const std::vector<Setting>& table() {
     add("int4[group=0,form=vllm]", Engine::vllm, "--kv-cache-dtype int4_per_token_head");
     add("int8[group=0,form=vllm]", Engine::vllm, "--kv-cache-dtype int8_per_token_head");
     rows.push_back({"int8[group=0,form=vllm-cut]", Engine::vllm, "--kv-cache-dtype int8_per_token_head",
-                    "versions before #45361 of June 2026", false});
+                    "versions before #45361 of June 2026", never});
     add("turboquant@vllm", Engine::vllm, "--kv-cache-dtype turboquant_4bit_nc");
     add("turboquant@vllm[preset=fp8/4]", Engine::vllm, "--kv-cache-dtype turboquant_k8v4");
     add("turboquant@vllm[preset=3/4]", Engine::vllm, "--kv-cache-dtype turboquant_k3v4_nc");
@@ -94,18 +142,13 @@ const std::vector<Setting>& table() {
       for (const int group : {64, 32, 128}) {
         rows.push_back({fmt::format("int{}[group={},form=mlx]", bits, group), Engine::mlx,
                         fmt::format("--kv-bits {} --kv-group-size {} --quantized-kv-start 0", bits, group),
-                        fmt::format("head dimensions that are multiples of {}", group), group == 64});
+                        fmt::format("head dimensions that are multiples of {}", group), filled_by(group),
+                        group == 64   ? Heads(always)
+                        : group == 32 ? Heads(is_not_turned)
+                                      : Heads(never)});
       }
     }
-    for (const auto& [keys, values, own] : {std::tuple{"q6_0", "q6_0", ""},
-                                            {"q8_0", "q6_0", ",values=q6_0"},
-                                            {"q6_0", "q5_0", ",values=q5_0"},
-                                            {"q4_0", "q4_0", ",form=ik"}}) {
-      const std::string flags = fmt::format("-ctk {} -ctv {} -fa on", keys, values);
-      rows.push_back({fmt::format("{}[hadamard=false{}]", keys, own), Engine::ik_llama_cpp, flags, "", false});
-      rows.push_back({fmt::format("{}[hadamard=true{}]", keys, own), Engine::ik_llama_cpp, flags + " -khad -vhad",
-                      "heads of 64 channels", false});
-    }
+    add_ik_llama(rows);
     add("sink[reposition=false]", Engine::kvpress, "StreamingLLMPress({ratio})");
     add("snapkv@kvpress", Engine::kvpress, "SnapKVPress({ratio})");
     add("adakv@kvpress(snapkv@kvpress)", Engine::kvpress,
@@ -127,6 +170,16 @@ MethodSettings settings_of(const Setting& row) {
   return {&find_method(name), name.assignments()};
 }
 
+/// The row of an engine for a method, which texts name as rows of results do; nullptr: there is none.
+const Setting* find_row(Engine engine, std::string_view method, std::string_view params) {
+  for (const Setting& row : table()) {
+    if (row.engine != engine) continue;
+    const auto [info, settings] = settings_of(row);
+    if (info->name == method && info->bind(settings).text() == params) return &row;
+  }
+  return nullptr;
+}
+
 /// The fewest digits of a ratio r with int(tokens (1 - r)) = int(kept), as kvpress counts in fp64; "R" where none has,
 /// and for rows that have no results.
 std::string ratio_text(double kept, double tokens) {
@@ -140,6 +193,23 @@ std::string ratio_text(double kept, double tokens) {
 }
 
 }  // namespace
+
+std::span<const EngineInfo> engines() { return known_engines; }
+
+std::string engine_names() {
+  return fmt::format("{}", fmt::join(known_engines | std::views::transform(&EngineInfo::name), ", "));
+}
+
+const EngineInfo* find_engine(std::string_view name) {
+  const auto is = [&](const EngineInfo& one) { return same_name(one.name(), name); };
+  const auto* const found = std::ranges::find_if(known_engines, is);
+  return found == std::end(known_engines) ? nullptr : found;
+}
+
+const EngineInfo& engine_of_flag(std::string_view flag, std::string_view name) {
+  if (const EngineInfo* found = find_engine(name)) return *found;
+  throw Error("{} '{}': plans are for {}", flag, name, engine_names());
+}
 
 std::string runs_in(std::string_view method, std::string_view params, double kept, double tokens) {
   using Name = std::pair<std::string, std::string>;
@@ -162,21 +232,22 @@ std::string runs_in(std::string_view method, std::string_view params, double kep
   return text;
 }
 
-std::string setting_in(std::string_view engine, std::string_view method, std::string_view params) {
-  for (const Setting& row : table()) {
-    if (!same_name(name_of(row.engine), engine)) continue;
-    const auto [info, settings] = settings_of(row);
-    if (info->name != method || info->bind(settings).text() != params) continue;
-    const std::size_t at = row.setting.find(ratio_place);
-    return at == std::string::npos ? row.setting : std::string(row.setting).erase(at, ratio_place.size());
-  }
-  return "";
+std::string setting_in(Engine engine, std::string_view method, std::string_view params) {
+  const Setting* row = find_row(engine, method, params);
+  if (row == nullptr) return "";
+  const std::size_t at = row->setting.find(ratio_place);
+  return at == std::string::npos ? row->setting : std::string(row->setting).erase(at, ratio_place.size());
 }
 
-std::vector<MethodSettings> rows_of_engine(std::string_view engine) {
+bool has_setting(Engine engine, std::string_view method, std::string_view params, Index channels) {
+  const Setting* row = find_row(engine, method, params);
+  return row != nullptr && row->has(channels);
+}
+
+std::vector<MethodSettings> rows_of_engine(Engine engine, Index channels) {
   std::vector<MethodSettings> rows;
   for (const Setting& row : table()) {
-    if (same_name(name_of(row.engine), engine) && row.named) rows.push_back(settings_of(row));
+    if (row.engine == engine && row.has(channels) && row.named(channels)) rows.push_back(settings_of(row));
   }
   return rows;
 }

@@ -31,14 +31,13 @@ std::vector<std::string> set_names() {
     const std::string kind(name_of(method.kind));
     if (method.kind != Kind::exact && std::ranges::find(names, kind) == names.end()) names.push_back(kind);
   }
-  for (const Engine engine : {Engine::llama_cpp, Engine::vllm, Engine::kvpress, Engine::mlx})
-    names.emplace_back(name_of(engine));
+  for (const EngineInfo& engine : engines()) names.emplace_back(engine.name());
   return names;
 }
 
 std::vector<MethodSettings> rows_of_set(std::string_view name) {
   if (!is_set(name)) return {};
-  if (auto rows = rows_of_engine(name); !rows.empty()) return rows;
+  if (const EngineInfo* engine = find_engine(name)) return rows_of_engine(engine->engine);
   const std::optional<Kind> family = find_family(name);
   const bool all = same_name(name, "all");
   std::vector<MethodSettings> rows;

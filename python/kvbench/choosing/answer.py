@@ -240,7 +240,7 @@ def flags(setting: Setting) -> str:
     if setting.engine.startswith("vLLM"):
         return f" (--kv-cache-dtype-skip-layers {' '.join(map(str, setting.whole))})"
     count = len(setting.whole)
-    if setting.engine.startswith("llama.cpp") and setting.whole == [*range(count)]:
+    if "llama.cpp" in setting.engine and setting.whole == [*range(count)]:
         return f" (ik_llama.cpp: -ctk-first f16,{count} -ctv-first f16,{count})"
     return ""
 

@@ -38,9 +38,9 @@ def parser():
         "PyTorch is not installed")
     add("--methods", metavar="LIST", help="configurations to predict; default: %(default)s")
     add("--menu", metavar="LIST", help="what a plan may give a layer or head; default: %(default)s")
-    add("--runs-in", choices=choices_of("runs_in"),
-        help="only configurations that this engine has today, and a plan in the shape that it can set; in place of "
-        "--methods and --menu")
+    add("--runs-in", metavar="ENGINE",
+        help="only configurations that this engine has today, such as llama.cpp, and a plan in the shape that it can "
+        "set; in place of --methods and --menu")
     add("--by", choices=choices_of("by"),
         help="what a plan gives a budget of its own; default: head, and layer without gradients")
     add("--race", type=positive, metavar="N", help="configurations that are measured; default: 4")

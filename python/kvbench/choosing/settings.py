@@ -58,8 +58,8 @@ class ChooseSettings:
         Python without PyTorch.
     methods, menu : str or sequence of str
         Configurations to predict, and what a plan may give a layer or head, as ``--method`` takes them.
-    runs_in : {"llama.cpp", "vllm", "kvpress", "mlx-lm"}, optional
-        Only configurations and plans that this engine has, in place of `methods` and `menu`.
+    runs_in : str, optional
+        Only configurations and plans that this engine has, such as ``"llama.cpp"``, in place of `methods` and `menu`.
     by : {"layer", "head"}, optional
         What a plan gives a budget; None: head, and layer without gradients.
     race : int
@@ -106,7 +106,7 @@ class ChooseSettings:
     without_gradients: bool = False
     methods: str | Sequence[str] = METHODS
     menu: str | Sequence[str] = MENU
-    runs_in: Literal["llama.cpp", "vllm", "kvpress", "mlx-lm"] | None = None
+    runs_in: str | None = None
     by: Literal["layer", "head"] | None = None
     race: int = 4
     error: float = 0.05
@@ -149,7 +149,7 @@ def _kept(name: str, kind: Any, value: Any) -> Any:
     if name in LISTS:
         items = [value] if isinstance(value, str) or not isinstance(value, Sequence) else value
         return ",".join(of_kind(item, str, where) for item in items)
-    if name in ("runs_in", "by", "weights", "device"):
+    if name in ("by", "weights", "device"):
         require(value in choices_of(name), where, f"is {value!r}; it is one of {', '.join(choices_of(name))}.")
         return value
     if name in COUNTS:
@@ -282,7 +282,8 @@ def check_without_gradients(settings: ChooseSettings, gguf: bool, by: str) -> No
 def check_names(given: dict[str, Any], commands: dict[str, str]) -> None:
     """Raises Error for lists of methods and tasks that the programs would refuse after the recording, which takes
     minutes."""
-    said(commands["kvbench"], "methods", given["methods"], given["menu"])
+    named = ["--runs-in", given["runs_in"]] if given["runs_in"] else [given["methods"], given["menu"]]
+    said(commands["kvbench"], "methods", *named)
     if not given["runs_in"] and given["menu"] != MENU:
         check_menu(given["menu"], given["by"], commands["kvbench"])
     if given["task"]:

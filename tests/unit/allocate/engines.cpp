@@ -13,13 +13,7 @@ using namespace kvbench::allocate;
 
 namespace {
 
-const Engine& engine(std::string_view name) {
-  for (const Engine& of : engines()) {
-    if (of.name == name) return of;
-  }
-  FAIL(name);
-  return engines().front();
-}
+const methods::EngineInfo& engine(std::string_view name) { return methods::engine_of_flag("--for", name); }
 
 MenuEntry entry(std::string_view name, const char* budget = "100%mem",
                 const std::vector<methods::Assignment>& settings = {}) {
@@ -158,6 +152,20 @@ TEST_CASE("menus are what engines compute as kvbench does") {
   };
   CHECK_NOTHROW(check_menu(engine("mlx-lm"), mlx("32"), 64));
   CHECK_THROWS(check_menu(engine("mlx-lm"), mlx("128"), 64));
+  CHECK_THROWS(menu_of(engine("mlx-lm"), 80));
+  // Menus have a part of the pairs, and engines all of them; not what an engine computes in another way.
+  const auto allows = [](std::string_view of, Index channels, std::vector<methods::Assignment> settings) {
+    try {
+      check_menu(engine(of), std::vector{entry("q5_0", "100%mem", settings).method}, channels);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  CHECK(allows("llama.cpp", 64, {{"hadamard", "true"}, {"values", "q8_0"}}));
+  CHECK_FALSE(allows("llama.cpp", 80, {{"hadamard", "true"}}));
+  CHECK_FALSE(allows("ik_llama.cpp", 64, {}));
+  CHECK_FALSE(allows("ik_llama.cpp", 128, {{"hadamard", "true"}}));
   const replay::MethodChoice h2o = entry("h2o").method;
   CHECK_NOTHROW(check_menu(engine("vLLM"), std::vector{entry("fp8").method}, 64));
   CHECK(testing::message_of<Error>([&] {
@@ -172,7 +180,7 @@ TEST_CASE("what one types") {
   Damages damages = damages_of(formats, 5, {53, 45, 100});
   using Lines = std::vector<std::string>;
   const std::string server = "llama-server -m MODEL.gguf -fa on -ctk q8_0 -ctv ";
-  const Engine &ik = engine("ik_llama.cpp"), &vllm = engine("vLLM"), &press = engine("kvpress");
+  const methods::EngineInfo &ik = engine("ik_llama.cpp"), &vllm = engine("vLLM"), &press = engine("kvpress");
   CHECK(settings_of(ik, damages, {0, 0, 0, 0, 0}) == Lines{server + "q8_0 -khad -vhad"});
   CHECK(settings_of(ik, damages, {2, 2, 1, 1, 2}) ==
         Lines{server + "q5_1 -khad -vhad -ctk-first f16,2 -ctv-first f16,2 -ctk-last f16,1 -ctv-last f16,1"});
