@@ -154,9 +154,9 @@ TEST_CASE("compactor keeps tokens with attention in their block, pooled as in kv
   CHECK(kept_alone(plain({{"chunk", "2"}, {"blend", "100"}}), head, 2) == Ids{3, 5});
 }
 
-// Keys before RoPE 10 -10 10 -10 in one channel and e -e in the other: tokens 0 to 3 have leverage 100 / (400 + j), which
-// is 0.25, and tokens 4 and 5 e^2 / (2 e^2 + j). kvpress has j = 0.01: 0.309 with e = 0.09, 0.209 with 0.06. vllm has
-// 0.005: 0.295 with 0.06, 0.224 with 0.045.
+// Keys before RoPE 10 -10 10 -10 in one channel and e -e in the other: tokens 0 to 3 have leverage 100 / (400 + j),
+// which is 0.25, and tokens 4 and 5 e^2 / (2 e^2 + j). kvpress has j = 0.01: 0.309 with e = 0.09, 0.209 with 0.06. vllm
+// has 0.005: 0.295 with 0.06, 0.224 with 0.045.
 TEST_CASE("compactor adds to the diagonal what the programs add") {
   const auto keeps_small = [](const char* form, float e) {
     HeadData head = random_head({.n = 6, .decoded = 1, .d = 2, .dv = 1, .group = 1}, 1, ref());

@@ -239,8 +239,8 @@ std::string context_note(std::span<const RowsOfText> texts) {
          "(docs/eval.md says by how much; --protocol stream measures it).";
 }
 
-/// The methods that were calibrated on the context that they compress, where those that were published are calibrated on
-/// another text; else "". kveval has no other text for them.
+/// The methods that were calibrated on the context that they compress: the published ones are calibrated on another
+/// text, which kveval does not have; else "".
 std::string calibration_note(std::span<const RowsOfText> texts) {
   DistinctTexts names;
   for (const RowsOfText& rows : texts) {
@@ -251,8 +251,8 @@ std::string calibration_note(std::span<const RowsOfText> texts) {
   }
   if (names.list().empty()) return "";
   return fmt::format(
-      "Calibrated on the context that they compress, and so perhaps better than as published, which is "
-      "calibrated on another text: {}.",
+      "Calibrated on the context that they compress, not on another text as published, so that they may look better "
+      "here: {}.",
       fmt::join(names.list(), ", "));
 }
 
