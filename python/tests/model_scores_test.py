@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scores that kvbench-dump-hf writes beside a trace, against their rules written out."""
 import os
+import unittest
 from types import SimpleNamespace
 from unittest import mock
 
@@ -118,6 +119,14 @@ class DamageVotes(ScoresTest):
             self.dump(self.path("llama"), "--scores", "damage-votes", "--weights", weights, "--vote-probes", 64)
             found.append(np.concatenate([scores.ravel() for scores in self.scores().values()]))
         self.assertGreater(np.corrcoef(np.log(found))[0, 1], 0.8)  # other labels where predictions round differently
+
+
+class Chunks(unittest.TestCase):
+    def test_chunks_of_kvpress(self):
+        """KVzipPress() has chunk_size 2048, KVgradPress() 512."""
+        for scorer, begins in (("kvzip", [0, 2048]), ("kvgrad", [0, 512, 1024, 1536, 2048, 2560])):
+            chunks = dump_hf_repeated.repetitions([0] * 3000, ([1], [2], [3]), dump_hf_repeated.CHUNKS[scorer])
+            self.assertEqual([begin for begin, _, _ in chunks], begins)
 
 
 class Repeated(ScoresTest):

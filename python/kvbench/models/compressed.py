@@ -190,7 +190,7 @@ class Compression:
         try:
             return _core().Decoder(document, choice, budget, self._seed, self._threads, self._protocol)
         except Error as refusal:  # such as a plan for another model
-            raise NoCache("skipped", str(refusal)) from None
+            raise NoCache("skipped", str(refusal).replace("`budgets`: ", "budget ")) from None
 
     def note(self, module, args, kwargs):
         """Called before each module of attention."""

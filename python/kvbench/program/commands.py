@@ -122,7 +122,10 @@ def only_choice(method: Any, function: str) -> Iterator[Any]:
     names, such as plans."""
     require(not isinstance(method, (list, tuple)) or not method, f"{function}()", "takes one method, not a list.")
     with named(method, function) as names:
-        found = _core().choices(names[0])
+        try:
+            found = _core().choices(names[0])
+        except Error as refused:  # of a list of methods, as others take
+            raise Error(str(refused).replace("`methods`", "`method`")) from None
         require(len(found) == 1, function + "()", f"'{names[0]}' names {len(found)} methods; it takes one method.")
         yield found[0]
 

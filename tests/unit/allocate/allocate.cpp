@@ -54,6 +54,25 @@ TEST_CASE("documents that agree confirm a plan, whatever their damage") {
   CHECK(lines.at(1, 0)->budget.text() == "20%mem");
 }
 
+// Errors of formats close to 16 bits: 0.08e-8 nats against 1.36125e-8.
+TEST_CASE("small damage is compared as large damage is") {
+  const std::vector<double> small = times(first_layer_matters, 1e-4);
+  const Allocation found =
+      allocate::allocate(damages_of({small, times(small, 2), times(small, 0.5)}, costs), Budget::parse("30%mem"));
+  CHECK(found.plan.plan == Plan{2, 0});
+  CHECK(found.ratio == doctest::Approx(0.08 / 1.36125));
+  CHECK(found.confirmed());
+}
+
+// 0.29 of 200000 is 57999.99999999999 in double precision.
+TEST_CASE("a plan that costs the budget exactly fits it") {
+  const Damages damages = damages_of({first_layer_matters, first_layer_matters}, {20000, 29000, 38000});
+  const Allocation found = allocate::allocate(damages, Budget::parse("29%mem"));
+  CHECK(found.equal->plan == Plan{1, 1});
+  CHECK(found.plan.plan == Plan{2, 0});
+  CHECK(found.plan.cost == 58000);
+}
+
 // A layer that has 20 % does harm in every second document, and 30 % in both do as little as 20 and 40 % at their best:
 // (0.25 + 0.15)^2 / 2 against (0.2 + 0.2)^2 / 2 or (2 + 0.1)^2 / 2.
 TEST_CASE("documents that contradict each other confirm no plan, and equal budgets are the answer") {

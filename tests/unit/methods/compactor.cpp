@@ -154,6 +154,21 @@ TEST_CASE("compactor keeps tokens with attention in their block, pooled as in kv
   CHECK(kept_alone(plain({{"chunk", "2"}, {"blend", "100"}}), head, 2) == Ids{3, 5});
 }
 
+// Keys before RoPE 10 -10 10 -10 in one channel and e -e in the other: tokens 0 to 3 have leverage 100 / (400 + j),
+// which is 0.25, and tokens 4 and 5 e^2 / (2 e^2 + j). kvpress has j = 0.01: 0.309 with e = 0.09, 0.209 with 0.06. vllm
+// has 0.005: 0.295 with 0.06, 0.224 with 0.045.
+TEST_CASE("compactor adds to the diagonal what the programs add") {
+  const auto keeps_small = [](const char* form, float e) {
+    HeadData head = random_head({.n = 6, .decoded = 1, .d = 2, .dv = 1, .group = 1}, 1, ref());
+    head.pre_rope = {10, 0, -10, 0, 10, 0, -10, 0, 0, e, 0, -e, 0, 0};
+    return kept_alone(plain({{"form", form}, {"blend", "1000"}}), head, 2) == Ids{4, 5};
+  };
+  CHECK(keeps_small("kvpress", 0.09f));
+  CHECK_FALSE(keeps_small("kvpress", 0.06f));
+  CHECK(keeps_small("vllm", 0.06f));
+  CHECK_FALSE(keeps_small("vllm", 0.045f));
+}
+
 // All weights are equal: 1 from each block, of four tokens and of one. A tile lacks 60 queries of the first block and
 // 63 of the second, each of which adds 1/4: 16 16 16 16 16.75.
 TEST_CASE("compactor of vllm counts the queries that a tile lacks") {
@@ -198,11 +213,10 @@ TEST_CASE("compactor keeps what the rule of compactor-vllm keeps, written out se
 
 TEST_CASE("compactor says what a trace lacks") {
   HeadData head = small_head({0, 0, 0, 0}, 3);
-  CHECK_THROWS_WITH_AS(
-      open_cache("compactor", {}, alone(head), 2, 0)->footprint(),
-      "compactor needs keys before RoPE, and there are neither these nor an unscaled RoPE; replay a "
-      "trace that has them (--pre-rope)",
-      Unavailable);
+  CHECK_THROWS_WITH_AS(open_cache("compactor", {}, alone(head), 2, 0)->footprint(),
+                       "compactor needs keys before RoPE, and there are neither these nor an unscaled RoPE; replay a "
+                       "trace that has them (--pre-rope)",
+                       Unavailable);
   head.pre_rope = head.keys;
   HeadPrompt prompt = alone(head);
   prompt.observed_positions = {1, 2};

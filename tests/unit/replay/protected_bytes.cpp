@@ -106,3 +106,28 @@ TEST_CASE("what protected tokens alone cost limits a budget inside which they ar
   CHECK(result("37%mem", true).status == Status::infeasible);
   CHECK(result("38%mem", true).status == Status::ok);
 }
+
+// 25 of 28 tokens; 20 of the 23 that are not protected outside the budget; int8 takes 22 of 28 bytes, of whatever it
+// rounds: 35 of 35 tokens outside, and 35 of 40 inside, where the other 5 stay whole: (35 * 22 + 5 * 28) / (40 * 28).
+TEST_CASE("the budget that a quantiser suggests in place of tokens is a share of what shares are of") {
+  const SmallTrace trace;
+  const auto result = [&](const std::string& budget, bool outside) {
+    return replay::replay(trace.reader(), protecting({.method = "int8", .budget = budget.c_str(), .outside = outside}),
+                          {.threads = 1})
+        .heads[0]
+        .results[0];
+  };
+  struct Case {
+    const char* tokens;
+    bool outside;
+    const char* suggested;
+  };
+  for (const Case& one :
+       {Case{"25", false, "89.3%mem"}, {"20", true, "87%mem"}, {"12", false, "82%mem"}, {"12", true, "79%mem"}}) {
+    CAPTURE(one.suggested);
+    const auto refused = result(one.tokens, one.outside);
+    CHECK(refused.status == Status::infeasible);
+    CHECK(refused.reason.ends_with(std::string("such as --budget ") + one.suggested));
+    CHECK(result(one.suggested, one.outside).status == Status::ok);
+  }
+}

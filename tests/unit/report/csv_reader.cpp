@@ -14,11 +14,13 @@
 #include <kvbench/report/text/text.hpp>
 
 #include <support/messages.hpp>
+#include <support/temp_folder.hpp>
 #include <unit/report/replay_lines.hpp>
 
 using namespace kvbench;
 using namespace kvbench::report;
 using namespace kvbench::report_test;
+using namespace kvbench::testing;
 
 namespace {
 
@@ -82,8 +84,8 @@ TEST_CASE("malformed CSV is refused with file and line") {
   CHECK(message("a,b\n1,\"x\"y\n").starts_with("f.csv:2: text after the closing quote"));
   CHECK(message("a,b\n1,x\ry\n").starts_with("f.csv:2: a carriage return inside a line"));
   CHECK(message("a,a\n1,2\n").starts_with("f.csv:1: the column 'a' appears twice"));
-  CHECK(message(std::string_view("a,b\n1,\0\n", 8)).starts_with("f.csv:2: has bytes that are not UTF-8 text"));
-  CHECK(message("a,b\n1,\xC3\n").starts_with("f.csv:2: has bytes that are not UTF-8 text"));
+  CHECK(message(std::string_view("a,b\n1,\0\n", 8)).starts_with("f.csv:2: has the byte 0x00, where tables have UTF-8"));
+  CHECK(message("a,b\n1,\xC3\n").starts_with("f.csv:2: has the byte 0xc3, where tables have UTF-8 text"));
   CHECK(message("a,b\n1,\xC3\xA9\n").empty());
 }
 
@@ -94,6 +96,26 @@ TEST_CASE("a blank line is a row of one empty field") {
 TEST_CASE("a file that does not exist") {
   CHECK_THROWS_WITH_AS(read_csv("nowhere.csv"), "nowhere.csv: there is no such file; check the name.", Error);
   CHECK_THROWS_AS(read_csv("."), Error);
+}
+
+// Their header says that they are tables of results, of which `kvbench report` makes a page: that is the command that
+// refuses them here.
+TEST_CASE("a damaged or huge table is not said to be one that kvbench report reads") {
+  const TempFolder folder;
+  const std::string damaged = folder.file({"trace,method,\0budget\nt,h2o,1\n", 29}, "damaged.csv");
+  const std::string huge = folder.file("trace,method,budget\n", "huge.csv");
+  CHECK_THROWS_WITH_AS(read_csv(damaged),
+                       (damaged + ":1: has the byte 0x00, where tables have UTF-8 text without control characters; "
+                                  "kvbench reads the CSV files that kvbench writes.")
+                           .c_str(),
+                       Error);
+  std::filesystem::resize_file(huge, (std::uintmax_t{1} << 32) + 1);  // sparse
+  CHECK_THROWS_WITH_AS(
+      read_csv(huge),
+      (huge + ": has more than 4 GiB, too much for a table in memory; write fewer rows (--rows), or compare "
+              "the results of --raw")
+          .c_str(),
+      Error);
 }
 
 TEST_CASE("columns and fields beyond those of any table are refused with their line") {
@@ -249,16 +271,16 @@ TEST_CASE("methods by budgets for LaTeX: the best bold, what cannot be told from
   const std::string text = latex(document);
   CHECK(contains(text,
                  "\\caption{Mean relative error by method and budget. Bold: the best of a budget; underlined: not "
-                 "distinguishable from it; without marks: not tested (?: not tested against the best; --: no result). "
-                 "tiny; t.h5, "));
+                 "distinguishable from it; without marks: not tested; reference: not ranked (?: not tested "
+                 "against the best; --: no result). tiny; t.h5, "));
   CHECK(contains(text, "2 of 6 layers; prefill.}"));
   CHECK(contains(text,
                  "method & 12.5\\% & 25\\% & 50\\% \\\\\n\\midrule\n"
                  "sink & \\underline{0.500} & \\textbf{0.400} & -- \\\\\n"
                  "h2o & \\textbf{0.450} & 0.600 & 0.200 \\\\\n"
                  "cam & -- & 0.700? & 0.100 \\\\\n"
-                 "kivi4 & -- & 0.200 & -- \\\\\n"
-                 "random & -- & 0.300 & -- \\\\\n\\bottomrule"));
+                 "kivi4 (reference) & -- & 0.200 & -- \\\\\n"
+                 "random (reference) & -- & 0.300 & -- \\\\\n\\bottomrule"));
   CHECK(!contains(html(document), "by method and budget"));
   CHECK(!contains(markdown(document), "by method and budget"));
 }

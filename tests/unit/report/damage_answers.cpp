@@ -35,6 +35,10 @@ class Rows {
       r.answers = answers, r.of(damage("match")).mean = match, r.of(damage("match_full")).mean = match_full;
     return *this;
   }
+  Rows& noting(const std::string& reason) {
+    for (EvalRecord& r : records_) r.reason = reason;
+    return *this;
+  }
   void streaming() {
     for (EvalRecord& r : records_) r.settings.protocol.stream = true;
   }
@@ -96,6 +100,15 @@ TEST_CASE("rows of formats that llama.cpp runs say what their KL leaves out, and
   CHECK(last("q5_1", true) == "The context passes through the compressed cache, too (--protocol stream).");
   CHECK(last("q5_1").starts_with("The context is exact here; llama.cpp reads it through its rounded cache"));
   CHECK(last("kivi4").starts_with("At 25 % of the memory"));
+}
+
+TEST_CASE("methods that were calibrated on what they compress are named, once") {
+  Rows rows;
+  rows.with("kvquant-nofisher", {1, 1, 1}).noting("calibrated on the evaluated context; kvquant-nofisher: 4 bits");
+  rows.with("h2o", {9, 9, 9});
+  CHECK(said(rows).back() ==
+        "Calibrated on the context that they compress, not on another text as published, so that they may look better "
+        "here: kvquant-nofisher.");
 }
 
 TEST_CASE("answers are counted") {

@@ -196,13 +196,13 @@ void BudgetSearch::check_whole_cost(double limit) const {
                   count, layers_.size(), 100 * cost, 100 * limit));
 }
 
-/// The budget as a percentage of the context, for advice: "12.5%".
+/// The budget as a percentage, for advice: "12.5%". Shares are of the tokens that are not protected outside it.
 std::string BudgetSearch::percentage() const {
   if (budget_.is_share()) return budget_.text().substr(0, budget_.text().rfind('%') + 1);
   const PromptPlan& prompt = task_.item.prompt;
-  const Index tokens = budget_tokens(prompt, budget_, task_.request.protect_outside);
-  return fmt::format("{:.3g}%",
-                     std::min(100.0, 100.0 * static_cast<double>(tokens) / static_cast<double>(prompt.base)));
+  const Index base = budget_base(prompt, task_.request.protect_outside);
+  const Index tokens = budget_.resolve(base, prompt.token_bytes);
+  return fmt::format("{:.3g}%", std::min(100.0, 100.0 * static_cast<double>(tokens) / static_cast<double>(base)));
 }
 
 /// The same, or the least share in which the quantiser can keep the cache where that is more.

@@ -239,6 +239,23 @@ std::string context_note(std::span<const RowsOfText> texts) {
          "(docs/eval.md says by how much; --protocol stream measures it).";
 }
 
+/// The methods that were calibrated on the context that they compress: the published ones are calibrated on another
+/// text, which kveval does not have; else "".
+std::string calibration_note(std::span<const RowsOfText> texts) {
+  DistinctTexts names;
+  for (const RowsOfText& rows : texts) {
+    for (const EvalRow* r : rows) {
+      if (is_damage_of_method(*r) && r->reason.find(replay::calibrated_on_evaluated) != std::string::npos)
+        names.add(compare::label_of({r->method, r->params, {}}));
+    }
+  }
+  if (names.list().empty()) return "";
+  return fmt::format(
+      "Calibrated on the context that they compress, not on another text as published, so that they may look better "
+      "here: {}.",
+      fmt::join(names.list(), ", "));
+}
+
 /// What answers are where documents are continued, and what a difference in precision alone does to them; else "".
 std::string generation_note(std::span<const RowsOfText> texts) {
   DamageOf floor;
@@ -281,7 +298,7 @@ std::vector<std::string> damage_answers(std::span<const RowsOfText> texts) {
     if (all.size() >= 2) out.push_back(damage_sentence(standing_of(std::move(all), texts.size()), texts.size()));
   }
   if (out.empty()) return out;
-  for (std::string note : {context_note(texts), generation_note(texts)})
+  for (std::string note : {context_note(texts), calibration_note(texts), generation_note(texts)})
     if (!note.empty()) out.push_back(std::move(note));
   return out;
 }

@@ -102,14 +102,20 @@ class Scanner {
   std::size_t at_ = 0, line_ = 1, most_fields_ = max_columns;
 };
 
+/// file_hint() of a file that is no table; that of a table would name the command that cannot read it.
+std::string hint_of_no_table(const std::string& file) {
+  const std::string hint = file_hint(file);
+  return hint.find("table of results") == hint.npos ? hint : "";
+}
+
 void check_text(std::string_view text, const std::string& file) {
   const std::size_t at = invalid_utf8(text);
   if (at == std::string_view::npos) return;
   const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
   throw Error(
-      "{}:{}: has bytes that are not UTF-8 text, or a control character; kvbench reads the CSV files that kvbench "
-      "writes.{}",
-      file, line, line == 1 ? file_hint(file) : "");
+      "{}:{}: has the byte 0x{:02x}, where tables have UTF-8 text without control characters; kvbench reads the "
+      "CSV files that kvbench writes.{}",
+      file, line, static_cast<unsigned char>(text[at]), line == 1 ? hint_of_no_table(file) : "");
 }
 
 void add_header(CsvTable& table, std::vector<std::string> columns) {
@@ -143,7 +149,16 @@ CsvTable scan(std::string_view text, const std::string& file, F take) {
 /// Tables with a row per query can be large; tables with more rows than this are better compared from raw results.
 constexpr std::uint64_t max_file_bytes = std::uint64_t{4} << 30;
 
-std::string read_text(const std::string& path) { return read_input_file(path, max_file_bytes, "a CSV file"); }
+std::string read_text(const std::string& path) {
+  const InputDescriptor file(path);
+  if (regular_file_size(file, path, "a CSV file") > max_file_bytes) {
+    throw Error(
+        "{}: has more than 4 GiB, too much for a table in memory; write fewer rows (--rows), or compare the results of "
+        "--raw",
+        path);
+  }
+  return read_input_file(path, max_file_bytes, "a CSV file");
+}
 
 }  // namespace
 

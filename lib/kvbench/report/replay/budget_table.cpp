@@ -86,7 +86,8 @@ DocTable budget_table(const std::vector<Series>& all, const std::vector<Budget>&
   });
   const bool geometric = are_geometric(order);
   DocTable table = table_of(figure_of(all), part, geometric);
-  for (const Series* series : order) table.rows.push_back({series->name()});
+  // Their numbers may be less than the best, without being ranked.
+  for (const Series* series : order) table.rows.push_back({series->name() + (series->reference ? " (reference)" : "")});
   bool untested = false;
   for (const Budget& budget : budgets) {
     const RankedRows ranked(order, budget);
@@ -98,6 +99,7 @@ DocTable budget_table(const std::vector<Series>& all, const std::vector<Budget>&
     }
   }
   if (untested) table.title += "; without marks: not tested";
+  if (std::ranges::any_of(order, &Series::reference)) table.title += "; reference: not ranked";
   return table;
 }
 
