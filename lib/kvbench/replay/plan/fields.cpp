@@ -60,7 +60,7 @@ const RequestField request_table[] = {
      &ReplayRequest::calibration,
      {"--calibrate", replay_alone,
       "TRACE.h5[:PROMPT]: another text of the same model, on which methods calibrate what a deployment computes "
-      "beforehand (infinigen; default: the evaluated context)"},
+      "beforehand (infinigen, kvquant-nofisher, triattention; default: the evaluated context)"},
      {"calibrate", "TRACE.h5 or TRACE.h5:PROMPT", R"("../traces/smollm2-135m.h5:1")",
       "another text, on which methods calibrate, such as infinigen and kvquant-nofisher; relative to the folder of "
       "this file"},
