@@ -18,6 +18,9 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "cli" / "kveval"))
 from eval_harness import KVBENCH, close, evaluate, harness, number, rows  # noqa: E402
 
+harness.use_environment()
+import tiny_model  # noqa: E402
+
 LLAMA_CACHES = sys.argv[5]
 CONTEXT, SCORE = 320, 128
 TOLERANCE = 0.2  # of KL; without its queries, q8_0 is off by 40 %, without rotation both by 60 % and more
@@ -66,15 +69,15 @@ def printed_types(method):
 
 def test_llama_cpp_with_the_printed_types_has_the_kl_of_kveval(folder):
     """A set of types for keys and another for values cannot be exchanged: their damage differs by a multiple."""
-    ids = harness.write_ids(folder / "ids", CONTEXT + SCORE)
+    model, ids = tiny_model.first_layers(harness.MODEL), harness.write_ids(folder / "ids", CONTEXT + SCORE)
     methods = ["q8_0[hadamard=true;values=q4_0]", "q4_0[hadamard=true;values=q8_0]"]
-    done = subprocess.run([LLAMA_CACHES, harness.MODEL, ids, str(CONTEXT), str(SCORE), *map(printed_types, methods)],
+    done = subprocess.run([LLAMA_CACHES, model, ids, str(CONTEXT), str(SCORE), *map(printed_types, methods)],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     typed = [number(row, "kl") for row in rows(done.stdout)]
     table = evaluate("--ids", ids, "--context", CONTEXT, "--score", SCORE, "--method",
                      ",".join(name.replace("]", ";queries=q8_0]") for name in methods), "--budget", "100%mem",
-                     "--protocol", "stream")
+                     "--protocol", "stream", model=model)
     own = [number(row, "kl_mean") for row in table]
     print(f"{methods}: llama.cpp {typed}, kveval {own}")
     for of_llama, of_kveval in zip(typed, own, strict=True):
