@@ -78,7 +78,7 @@ METHODS = (
     (f"{PROBES} int8", "no plan of its configurations fits in 25%mem", 1),
     (f"{PROBES} 'adakv(snapkv)' --by head", "--by head: adakv(snapkv) needs all kv heads"),
     ("kvbench allocate probes.h5", "--menu is required, or --for ENGINE"),
-    ("kvbench allocate probes.h5 --for sglang", "--for 'sglang': plans are for llama.cpp, mlx-lm, ik_llama.cpp, vLLM"),
+    ("kvbench allocate probes.h5 --for sglang", "--for 'sglang': is none of the engines that kvbench knows: llama.cpp"),
     ("kvbench allocate probes.h5 --for vllm --by head", "--for vLLM: no engine has budgets of single heads"),
     ("kvbench allocate probes.h5 --for vllm --menu h2o", "--menu: vLLM has no h2o", "it has fp8, fp8[form=e5m2]"),
     ("kvbench allocate probes.h5 --for vllm", "no plan of its configurations fits in 25%mem", "holds 37.5 %", 1),
@@ -227,7 +227,7 @@ VALUES = (
     (f"{CHOOSE} --methods 'snapkv[windw=2]'", "no parameter 'windw'. Did you mean 'window'?"),
     *((f"{CHOOSE} --menu h2o,{method}", f"--menu: {method} runs at no budget: it keeps every token; leave it out")
       for method in ("oracle-topk", "infinigen", "quest")),
-    *((f"{command} --runs-in exllama", "--runs-in 'exllama': plans are for llama.cpp, mlx-lm, ik_llama.cpp, vLLM")
+    *((f"{command} --runs-in exllama", "--runs-in 'exllama': is none of the engines that kvbench knows")
       for command in (CHOOSE, "kvbench methods")),
     (f"{CHOOSE} --menu exact", "--menu: no plan of its configurations fits in less than the full cache; add a method"),
     *((f"{CHOOSE} --menu h2o,{method}", "divides its budget among layers itself; leave it out")

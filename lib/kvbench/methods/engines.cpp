@@ -208,7 +208,7 @@ const EngineInfo* find_engine(std::string_view name) {
 
 const EngineInfo& engine_of_flag(std::string_view flag, std::string_view name) {
   if (const EngineInfo* found = find_engine(name)) return *found;
-  throw Error("{} '{}': plans are for {}", flag, name, engine_names());
+  throw Error("{} '{}': is none of the engines that kvbench knows: {}", flag, name, engine_names());
 }
 
 std::string runs_in(std::string_view method, std::string_view params, double kept, double tokens) {
