@@ -61,7 +61,7 @@ trace::TraceInfo describe(const Options& options, const Model& model, const std:
   info.source_tool = "kvdump";
   info.source_version = fmt::format("{} (llama.cpp {})", version(), llama_version());
   info.num_layers = model.num_layers();
-  if (model.is_hybrid()) info.cache_layers.assign(model.cached_layers().begin(), model.cached_layers().end());
+  if (model.is_hybrid()) info.cache_layers = model.cached_layers();
   info.num_query_heads = first.query_heads;
   info.num_kv_heads = first.kv_heads;
   info.head_dim = first.head_dim;

@@ -42,8 +42,7 @@ trace::TraceInfo describe(const Machine& machine, const llama::Capture& capture,
   info.model = std::filesystem::path(machine.options.model).stem().string();
   info.arch = machine.model.arch();
   info.num_layers = machine.model.num_layers();
-  if (machine.model.is_hybrid())
-    info.cache_layers.assign(machine.model.cached_layers().begin(), machine.model.cached_layers().end());
+  if (machine.model.is_hybrid()) info.cache_layers = machine.model.cached_layers();
   info.num_query_heads = first.query_heads;
   info.num_kv_heads = first.kv_heads;
   info.head_dim = first.head_dim;

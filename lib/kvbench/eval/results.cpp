@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <locale>
+#include <ranges>
 #include <set>
 #include <span>
 #include <sstream>
@@ -143,7 +144,8 @@ void Holders::add(const std::vector<Index>& held) {
 
 namespace {
 
-TokensHeld tokens_held(const std::set<Index>& tokens, const Holders& holders) {
+/// `tokens`: each once.
+TokensHeld tokens_held(const auto& tokens, const Holders& holders) {
   if (tokens.empty() || holders.heads == 0) return {};
   double kept = 0, lost = 0;
   for (const Index token : tokens) {
@@ -167,11 +169,9 @@ TokensHeld needles_held(const TaskDocument& document, const Holders& holders) {
 
 std::vector<TokensHeld> messages_held(const TaskDocument& document, const Holders& holders) {
   std::vector<TokensHeld> out;
-  for (const trace::Span& message : document.messages) {
-    std::set<Index> tokens;
-    for (Index token = message.begin; token < message.end; ++token) tokens.insert(token);
-    if (holders.heads > 0) out.push_back(tokens_held(tokens, holders));
-  }
+  if (holders.heads == 0) return out;
+  for (const trace::Span& message : document.messages)
+    out.push_back(tokens_held(std::views::iota(Index{message.begin}, Index{message.end}), holders));
   return out;
 }
 
