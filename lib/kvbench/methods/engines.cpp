@@ -118,8 +118,7 @@ void add_ik_llama(std::vector<Setting>& table) {
 
 /// All rows, read in November 2026. vLLM: docs/features/quantization/quantized_kvcache.md, and its page about
 /// TurboQuant of May 2026. mlx-lm 0.32: maybe_quantize_kv_cache(), which rounds a block of the prompt after it was
-/// read. kvpress 0.5.5, as tests/kvpress_test.py compares it; it compresses at the end of the
-/// prompt alone.
+/// read. kvpress 0.5.5, as tests/kvpress_test.py compares it; it compresses at the end of the prompt alone.
 const std::vector<Setting>& table() {
   static const std::vector<Setting> all = [] {
     std::vector<Setting> rows;
