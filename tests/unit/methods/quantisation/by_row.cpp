@@ -56,9 +56,10 @@ TEST_CASE("codecs that say so encode each row for itself, to the bit, on every b
       for (const auto& variant : info.variants) found += check_by_row(info, variant, *backend);
     }
     found += check_by_row(find_method("int8"), {{"group", "0"}, {"form", "vllm-cut"}}, *backend);
+    found += check_by_row(find_method("nvfp4"), {{"form", "4over6"}}, *backend);
     for (const char* form : {"vllm", "mlx"})
       found += check_by_row(find_method("int4"), {{"group", form[0] == 'v' ? "0" : "32"}, {"form", form}}, *backend);
-    CHECK(found >= 34);
+    CHECK(found >= 35);
   }
   // Groups over tokens, or rows that wait.
   for (const char* name : {"kivi4", "kivi2"}) CHECK(check_by_row(find_method(name), {}, ref()) == 0);

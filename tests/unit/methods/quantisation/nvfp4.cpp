@@ -7,8 +7,8 @@ using namespace kvbench::testing;
 
 namespace {
 
-Floats coded(const Floats& prompt, const Floats& rows, Index d = 16) {
-  return decoded(*key_codecs("nvfp4", {}, {coded_prompt(prompt, d)}).front(), rows, d);
+Floats coded(const Floats& prompt, const Floats& rows, Index d = 16, const char* form = "6") {
+  return decoded(*key_codecs("nvfp4", {{"form", form}}, {coded_prompt(prompt, d)}).front(), rows, d);
 }
 
 /// One block: these numbers, then zeros.
@@ -72,10 +72,47 @@ TEST_CASE("nvfp4 encodes what it decoded to the same numbers") {
   CHECK(coded(rows, out) == out);
 }
 
+// g = 1. With 12 as code 6 the scale is 2, and 9 is 4.5 scales and goes to 4: 8. With 12 as code 4 it is 3, and 9 is
+// decoded exactly. In the second block 2 and 7 become 2 and 8 (3.5 scales) with scale 2, and 1.5 and 6 with scale 3:
+// squared errors of 1 and 1.25.
+TEST_CASE("nvfp4[form=4over6] takes the better scale of each block") {
+  Floats rows = block({12, 9}), expected = rows, six = block({12, 8});
+  for (const float number : block({12, 2, 7})) rows.push_back(number);
+  for (Floats* out : {&expected, &six}) {
+    for (const float number : block({12, 2, 8})) out->push_back(number);
+  }
+  CHECK(coded(block({2688}), rows, 16, "4over6") == expected);
+  CHECK(coded(block({2688}), rows, 32, "4over6") == expected);
+  CHECK(coded(block({2688}), rows) == six);
+}
+
+// 2688 / 4 = 672 is stored as 448, so that 2688 has code 6 with both.
+TEST_CASE("nvfp4[form=4over6] has no other scale where that would be larger than e4m3 has") {
+  CHECK(coded(block({2688}), block({2688, 2016}), 16, "4over6") == block({2688, 1792}));
+}
+
+TEST_CASE("nvfp4[form=4over6] has no larger squared error in any block, and a smaller one in some") {
+  const Floats rows = random_numbers(16 * 200, 5, 0), six = coded(rows, rows), both = coded(rows, rows, 16, "4over6");
+  int better = 0;
+  for (std::size_t begin = 0; begin < rows.size(); begin += 16) {
+    double of_six = 0, of_both = 0;
+    for (std::size_t i = begin; i < begin + 16; ++i) {
+      of_six += std::pow(static_cast<double>(six[i]) - rows[i], 2);
+      of_both += std::pow(static_cast<double>(both[i]) - rows[i], 2);
+    }
+    CHECK(of_both <= of_six);
+    better += of_both < of_six;
+  }
+  CHECK(better > 20);
+  CHECK(better < 180);
+}
+
 // 4 bits a number and 8 a block of 16 make 4.5; g has 32.
 TEST_CASE("nvfp4 stores 4.5 bits a number") {
-  const auto codec = key_codecs("nvfp4", {}, {coded_prompt(Floats(64), 64)}).front();
-  CHECK(bytes_of(codec->footprint(100, 64)) == 100 * 64 * 4.5 / 8 + 4);
+  for (const char* form : {"6", "4over6"}) {
+    const auto codec = key_codecs("nvfp4", {{"form", form}}, {coded_prompt(Floats(64), 64)}).front();
+    CHECK(bytes_of(codec->footprint(100, 64)) == 100 * 64 * 4.5 / 8 + 4);
+  }
 }
 
 TEST_CASE("nvfp4 refuses heads that are no multiple of a block") {
