@@ -127,15 +127,19 @@ Model::Model(const std::string& path) : path_(path) {
                 hint.empty() ? "" : "." + hint);
   }
   quantisation_ = types_of_matrices(path);
+}
+
+const Model::Attention& Model::attention() const {
+  if (attention_) return *attention_;
   if (is_hybrid()) {
     FoundAttention found = attention_of(model_.get());
-    cached_layers_ = std::move(found.layers);
-    num_kv_heads_ = static_cast<int>(found.kv_heads);
+    attention_ = {std::move(found.layers), static_cast<int>(found.kv_heads)};
   } else {
-    cached_layers_.resize(static_cast<std::size_t>(num_layers()));
-    std::iota(cached_layers_.begin(), cached_layers_.end(), 0);
-    num_kv_heads_ = llama_model_n_head_kv(model_.get());
+    std::vector<int> all(static_cast<std::size_t>(num_layers()));
+    std::iota(all.begin(), all.end(), 0);
+    attention_ = {std::move(all), llama_model_n_head_kv(model_.get())};
   }
+  return *attention_;
 }
 
 void Model::refuse_unsupported() const {
@@ -154,16 +158,16 @@ void Model::refuse_unsupported() const {
   if (llama_model_rope_type(model) == LLAMA_ROPE_TYPE_NONE) {
     refuse("has no rotary position embedding (RoPE); a trace needs post-RoPE queries and keys");
   }
-  if (num_kv_heads_ == 0)
+  if (num_kv_heads() == 0)
     refuse(
         "is hybrid, and its graph has no keys with rotary position embedding (RoPE) that are named as those of others");
 }
 
 void Model::require_cached(const std::vector<int>& layers, std::string_view flag) const {
   for (const int layer : layers) {
-    if (std::ranges::binary_search(cached_layers_, layer)) continue;
+    if (std::ranges::binary_search(cached_layers(), layer)) continue;
     throw Error("{}: layer {} of this hybrid model is recurrent and has no keys and values; layers {} have them", flag,
-                layer, fmt::join(cached_layers_, ","));
+                layer, fmt::join(cached_layers(), ","));
   }
 }
 

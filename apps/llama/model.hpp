@@ -60,11 +60,11 @@ class Model {
   int num_layers() const { return llama_model_n_layer(model_.get()); }
   int num_query_heads() const { return llama_model_n_head(model_.get()); }
   /// The layers that have keys and values. A hybrid model has others, whose state does not grow with the tokens.
-  const std::vector<int>& cached_layers() const { return cached_layers_; }
+  const std::vector<int>& cached_layers() const { return attention().layers; }
   /// Throws Error if one of these layers of the model is none of them.
   void require_cached(const std::vector<int>& layers, std::string_view flag) const;
   bool is_hybrid() const { return llama_model_is_hybrid(model_.get()); }
-  int num_kv_heads() const { return num_kv_heads_; }  ///< of the layers that have keys and values
+  int num_kv_heads() const { return attention().kv_heads; }  ///< of the layers that have keys and values
   int training_context() const { return llama_model_n_ctx_train(model_.get()); }
   llama_model* handle() const { return model_.get(); }
 
@@ -74,10 +74,16 @@ class Model {
   struct Free {
     void operator()(llama_model* model) const { llama_model_free(model); }
   };
+  struct Attention {
+    std::vector<int> layers;
+    int kv_heads = 0;
+  };
+  /// Found when it is first asked for: of a hybrid model, the weights are read for it.
+  const Attention& attention() const;
+
   std::string path_, quantisation_;
   std::unique_ptr<llama_model, Free> model_;
-  std::vector<int> cached_layers_;
-  int num_kv_heads_ = 0;
+  mutable std::optional<Attention> attention_;
 };
 
 }  // namespace kvbench::llama

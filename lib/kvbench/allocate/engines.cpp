@@ -17,8 +17,9 @@ using methods::Shape;
 
 bool is_exact(const replay::MethodChoice& method) { return method.info->kind == methods::Kind::exact; }
 
-std::string setting_in(const EngineInfo& engine, const replay::MethodChoice& method) {
-  return methods::setting_in(engine.engine, method.info->name, method.params.text());
+std::string setting_in(const EngineInfo& engine, const replay::MethodChoice& method,
+                       std::optional<Index> channels = {}) {
+  return methods::setting_in(engine.engine, method.info->name, method.params.text(), channels);
 }
 
 bool keeps_layers(const EngineInfo& engine) { return engine.shape == Shape::whole || engine.shape == Shape::ends; }
@@ -26,8 +27,8 @@ bool keeps_layers(const EngineInfo& engine) { return engine.shape == Shape::whol
 /// Whether a plan can have it. PerLayerCompressionPress wraps a press that scores tokens, no other wrapper.
 bool can_set(const EngineInfo& engine, const replay::MethodChoice& method, Index channels) {
   if (is_exact(method)) return keeps_layers(engine);
-  return methods::has_setting(engine.engine, method.info->name, method.params.text(), channels) &&
-         (engine.shape != Shape::shares || setting_in(engine, method).ends_with("Press()"));
+  const std::string setting = setting_in(engine, method, channels);
+  return !setting.empty() && (engine.shape != Shape::shares || setting.ends_with("Press()"));
 }
 
 std::string name_of(const replay::MethodChoice& method) {

@@ -102,7 +102,7 @@ std::string_view first_line(std::string_view text) { return text.substr(0, text.
 
 }  // namespace
 
-std::string file_hint(const std::string& path) {
+std::string file_hint(const std::string& path, Expected expected) {
   std::error_code none;
   if (std::filesystem::exists(std::filesystem::path(path) / "config.json", none)) {
     return fmt::format(
@@ -119,7 +119,7 @@ std::string file_hint(const std::string& path) {
   if (begin.empty()) return "";  // also a folder, whatever its name
   const std::string_view header = first_line(begin);
   if (header.find(",method,") != header.npos || header.starts_with("method,") || header.find(",verdict") != header.npos)
-    return " It is a table of results: `kvbench report` makes a page of it.";
+    return expected == Expected::table ? "" : " It is a table of results: `kvbench report` makes a page of it.";
   if (std::filesystem::path(path).extension() != ".toml") return "";
   if (begin.find("[[plans]]") != begin.npos)
     return fmt::format(" It is a plan: `kvbench replay` runs it, as --method plan:{}.", path);

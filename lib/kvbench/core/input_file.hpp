@@ -45,8 +45,11 @@ bool file_begins_with(const std::string& path, std::string_view bytes);
 /// The first bytes of a file of finished cells.
 inline constexpr std::string_view cells_signature = "kvcells1";
 
+/// What a reader expects in a file.
+enum class Expected { other, table };
+
 /// " It is a GGUF model: ..." with the command for it, by the first bytes and the name of the file or folder; "" where
-/// neither is known.
-std::string file_hint(const std::string& path);
+/// neither is known, or where a table is expected and it is one.
+std::string file_hint(const std::string& path, Expected expected = Expected::other);
 
 }  // namespace kvbench

@@ -231,16 +231,11 @@ std::string runs_in(std::string_view method, std::string_view params, double kep
   return text;
 }
 
-std::string setting_in(Engine engine, std::string_view method, std::string_view params) {
+std::string setting_in(Engine engine, std::string_view method, std::string_view params, std::optional<Index> channels) {
   const Setting* row = find_row(engine, method, params);
-  if (row == nullptr) return "";
+  if (row == nullptr || (channels && !row->has(*channels))) return "";
   const std::size_t at = row->setting.find(ratio_place);
   return at == std::string::npos ? row->setting : std::string(row->setting).erase(at, ratio_place.size());
-}
-
-bool has_setting(Engine engine, std::string_view method, std::string_view params, Index channels) {
-  const Setting* row = find_row(engine, method, params);
-  return row != nullptr && row->has(channels);
 }
 
 std::vector<MethodSettings> rows_of_engine(Engine engine, Index channels) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cmath>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,11 +46,9 @@ const EngineInfo& engine_of_flag(std::string_view flag, std::string_view name);
 std::string runs_in(std::string_view method, std::string_view params, double kept = NAN, double tokens = NAN);
 
 /// What an engine is told for a method: "--kv-cache-dtype fp8", "SnapKVPress()" of a press without its share; empty: it
-/// does not have it.
-std::string setting_in(Engine engine, std::string_view method, std::string_view params);
-
-/// Whether an engine has the method for heads of so many channels.
-bool has_setting(Engine engine, std::string_view method, std::string_view params, Index channels);
+/// does not have it, for heads of so many channels where they are given.
+std::string setting_in(Engine engine, std::string_view method, std::string_view params,
+                       std::optional<Index> channels = {});
 
 /// What an engine has for heads of so many channels, without rows that differ from these in what few need. By default:
 /// of models of common head dimensions.

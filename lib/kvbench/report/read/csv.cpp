@@ -102,12 +102,6 @@ class Scanner {
   std::size_t at_ = 0, line_ = 1, most_fields_ = max_columns;
 };
 
-/// file_hint() of a file that is no table; that of a table would name the command that cannot read it.
-std::string hint_of_no_table(const std::string& file) {
-  const std::string hint = file_hint(file);
-  return hint.find("table of results") == hint.npos ? hint : "";
-}
-
 void check_text(std::string_view text, const std::string& file) {
   const std::size_t at = invalid_utf8(text);
   if (at == std::string_view::npos) return;
@@ -115,7 +109,7 @@ void check_text(std::string_view text, const std::string& file) {
   throw Error(
       "{}:{}: has the byte 0x{:02x}, where tables have UTF-8 text without control characters; kvbench reads the "
       "CSV files that kvbench writes.{}",
-      file, line, static_cast<unsigned char>(text[at]), line == 1 ? hint_of_no_table(file) : "");
+      file, line, static_cast<unsigned char>(text[at]), line == 1 ? file_hint(file, Expected::table) : "");
 }
 
 void add_header(CsvTable& table, std::vector<std::string> columns) {
