@@ -8,6 +8,8 @@ import pathlib
 import re
 import sys
 
+REFERENCES = {"exact", "oracle-topk", "random"}   # methods that are not compared
+
 
 def read_rows(path, **texts):
     """The rows of a table of results. `texts`: only those whose columns have them, such as document="all"."""
