@@ -11,8 +11,8 @@ if [ "${1:-}" = hf ]; then
   gemma=$(scripts/fetch-model --gemma)
   qwen=$(scripts/fetch-model --qwen)
   python=$(scripts/fetch-model --folder)/torch/bin/python
-  export PYTHONPATH=python
 fi
+export PYTHONPATH=python:scripts   # kvbench and put_part
 cmake --preset release -DKVBENCH_KVDUMP=ON -DKVBENCH_LLAMA_PREFIX="$KVBENCH_LLAMA_PREFIX" --log-level=WARNING
 cmake --build --preset release --target kvdump kveval kvbench -j "$(nproc)"
 

@@ -6,8 +6,8 @@ import math
 import re
 
 from ..files.access import size_text
-from .engines import BREAKS, DOCUMENTS, LARGE, Setting, geometric_mean
-from .race import Race
+from .engines import BREAKS, DOCUMENTS, LARGE, Setting, share_of
+from .race import Race, geometric_mean
 from .names import configuration, own_plan, parts_of
 from .plans import Plan
 from .rank import Predictions
@@ -206,7 +206,7 @@ def smallest(engine: str | None, budget: str, predictions: Predictions) -> str:
     fits = [row for row in predictions.rows if row["budget"] == "100%mem" and row["status"] == "ok"]
     if not fits:
         return f"nothing of {engine} has a prediction; leave --runs-in out."
-    row = min(fits, key=lambda row: float(row["total_bytes"]) / float(row["full_bytes"]))
+    row = min(fits, key=share_of)
     held, asked = 100 * float(row["total_bytes"]) / float(row["full_bytes"]), float(budget.split("%")[0])
     return (f"{engine} has nothing as small; nearest is {configuration(row)} ({row['runs_in']}) with "
             f"{held:.1f} % of the full cache. Give --memory {math.ceil(held)}%, or a context "

@@ -4,7 +4,6 @@ passes through the cache, as in most engines. Where a format does much damage it
 bits that the format hurts most."""
 
 import dataclasses
-import math
 import time
 
 from .._error import Error
@@ -15,6 +14,7 @@ from .folder import Work, rows_made
 from .model import is_measured, measured
 from .names import configuration
 from .plans import text_of
+from .race import geometric_mean
 from .rank import Predictions
 
 DOCUMENTS = 3  # on fewer a format is not judged
@@ -36,10 +36,6 @@ class Setting:
     def better(self) -> bool:
         """Whether leaving out the layers `whole` takes away most of the damage."""
         return bool(self.whole_kl) and geometric_mean(self.whole_kl) < 0.5 * geometric_mean(self.kl)
-
-
-def geometric_mean(values: list[float]) -> float:
-    return math.exp(math.fsum(math.log(max(value, 1e-12)) for value in values) / len(values))
 
 
 def share_of(row: dict[str, str]) -> float:

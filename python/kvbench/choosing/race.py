@@ -51,6 +51,11 @@ def least_documents(count: int, error: float) -> int:
     return documents
 
 
+def geometric_mean(values: list[float]) -> float:
+    """That of numbers of at least 0, which count as at least 1e-12."""
+    return math.exp(math.fsum(math.log(max(value, 1e-12)) for value in values) / len(values))
+
+
 def bootstrap_interval(values: list[float]) -> tuple[float, float]:
     """The 95 % bootstrap interval (low, high) of the geometric mean of positive numbers."""
     logs, draw = [math.log(value) for value in values], random.Random(0)
@@ -110,7 +115,7 @@ class Race:
     def mean(self, name: str) -> float | None:
         """Geometric mean of the damage over the documents that the configuration was measured on; None without any."""
         values = self._damage[name]
-        return math.exp(math.fsum(map(math.log, values)) / len(values)) if values else None
+        return geometric_mean(values) if values else None
 
     def ratio(self, name: str, to: str) -> float:
         """Geometric mean of the ratio of the damage of two configurations over the documents of both."""

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from .._error import Error, check_regular, known_names, require
 from .._kinds import of_kind
-from ..files.access import sha256_of_file
+from ..files.access import bytes_of, sha256_of_file
 from ..files.schema import check_name
 from ..program.commands import _core
 from ..program.progress import tell
@@ -24,8 +24,6 @@ from .run import ENDED
 METHODS = ("sink,h2o,snapkv,chelsea,bsm,kmeans,int,kivi4,kivi2,turboquant,h2o+q8_0,h2o+q5_1,h2o+q4_0,snapkv+q8_0,"
            "snapkv+q5_1,snapkv+kivi4,kmeans+int8,snapkv@kvpress,llama.cpp,vllm")
 MENU = "h2o,h2o+q8_0,h2o+q5_1,snapkv,snapkv+q8_0,snapkv+q5_1,q8_0,q5_1,q4_0"
-UNITS = {**{unit + "b": 1000**power for power, unit in enumerate(("", "k", "m", "g", "t"))},
-         **{unit + "ib": 1024**power for power, unit in enumerate("kmgt", 1)}}
 
 Path = str | os.PathLike[str]
 
@@ -227,12 +225,6 @@ def memory_of(settings: ChooseSettings) -> dict[str, Any]:
     if share:
         return {"memory": f"{share[1]}%", "share": f"{share[1]}%mem", "bytes": None}
     return {"memory": re.sub(r"\s", "", memory), "share": None, "bytes": size}
-
-
-def bytes_of(text: str) -> int | None:
-    """The number of bytes of a text such as 3.5GB or 800 MiB; None where it is none."""
-    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s?([kmgt]?i?b)", text.lower())
-    return int(float(found[1]) * UNITS[found[2]]) if found and found[2] in UNITS and float(found[1]) > 0 else None
 
 
 def engine_of(settings: ChooseSettings) -> dict[str, Any]:

@@ -29,6 +29,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+PREFIXES = ("", "k", "M", "G", "T")  # of bytes
 Own = TypeVar("Own")
 _inputs = weakref.WeakSet()  # each InputFile
 _outputs = weakref.WeakSet()  # each OutputFile
@@ -86,7 +87,16 @@ def held(folder: FilePath) -> Iterator[int]:
 def size_text(count: float) -> str:
     """A number of bytes to three digits, in decimal units."""
     power = min(4, int(math.log10(count) / 3)) if count >= 1 else 0
-    return f"{count / 1000**power:.3g} {('B', 'kB', 'MB', 'GB', 'TB')[power]}"
+    return f"{count / 1000**power:.3g} {PREFIXES[power]}B"
+
+
+def bytes_of(text: str) -> int | None:
+    """The number of bytes of a text such as 3.5GB or 800 MiB; None where it is none."""
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s?(?:([kmgt])(i?))?b", text.lower())
+    if found is None or float(found[1]) == 0:
+        return None
+    power = [prefix.lower() for prefix in PREFIXES].index(found[2] or "")
+    return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
 
 
 def write_atomically(path: FilePath, data: bytes) -> None:

@@ -2,7 +2,8 @@
 """What docs/damage.md fixes: where predictions of KL end, how many gradients votes of damage need,
 and which configurations are measured as anchors."""
 
-# The stream_err of a layer beyond which predictions of KL end. Replays say it of traces with probes.
+# The stream_err of a layer beyond which predictions of KL end. Replays say it of traces with probes, by the same two
+# numbers in lib/kvbench/replay/records/predicted_kl.hpp.
 REGION = 0.3
 LARGE = 0.15  # nats per token, above which predictions are mostly too small
 
