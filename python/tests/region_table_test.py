@@ -72,6 +72,19 @@ class RegionTable(unittest.TestCase):
         self.assertIn("| e 25%mem | 0.500 | 0 | 0.02 | 2 | 100.00 | 100.00 to 100.00 |", said)
         self.assertIn("| c 25%mem | 0.260 | 1 | 0.02 | 0.5 | 25.00 | 25.00 to 25.00 |", said)
 
+    def test_rows_that_are_kept_give_the_same_tables(self):
+        model = self.model("m", {"a": ([0.1, 0.251], 0.0123, 0.4), "h2o+q8_0": ([0.3012, 0.02], 0.02, 0.03)},
+                           {"a": ([0.2, 0.05], 0.01, 0.011), "h2o+q8_0": ([0.1, 0.4], 0.02, 0.01)})
+        self.assertEqual(self.table("--keep", "kept.json.gz", model), "")
+        self.assertEqual(self.table("m=kept.json.gz", "--rows", "m"), self.table(model, "--rows", "m"))
+        both = self.table("m=kept.json.gz", self.model("other", {"a": ([0.9], 0.01, 1)}))   # another model beside it
+        self.assertIn("| other | 1 | 0.3 | 0 of 0 |", both)
+        done = subprocess.run([sys.executable, SCRIPT, "m=kept.json.gz", "--figure", "rel_err_rms"], text=True,
+                              capture_output=True, cwd=self.folder.name,
+                              env={**os.environ, "PYTHONPATH": os.pathsep.join([str(PACKAGE), *sys.path])})
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("kept.json.gz has stream_err_rms alone", done.stderr)
+
     def test_a_replay_without_the_column_has_it_from_two_others(self):
         exact = self.table(self.model("m", {"a": ([0.3, 0.1], 0.01, 0.011)}), "--rows", "m")
         without = self.table(self.model("m", {"a": ([0.3, 0.1], 0.01, 0.011)}, exact=False), "--rows", "m")
