@@ -3,6 +3,7 @@
 extension_choose_real goes through the real ones."""
 import math
 import pathlib
+import re
 import shutil
 import types
 from unittest import mock
@@ -108,6 +109,19 @@ class Answers(ChooseTest):
         programs.true = {**TRUE, "h2o": 0.01, "snapkv": 0.01, "sink": 0.01}
         self.assertRegex(self.choose(programs, documents=14),
                          r"leads, undecided, of the 4.* Not told from it when the documents ended: ")
+
+    def test_ties_are_named_in_their_order(self):
+        """By the ratio of their KL, not by their predictions, which are the other way round."""
+        class Contrary(Programs):
+            def whole_row(self, name, budget, layer, kl):
+                row = super().whole_row(name, budget, layer, kl)
+                return {**row, "kl_predicted": 1 / row["kl_predicted"]} if kl == "kl_predicted" else row
+
+        programs = Contrary(noise=0)
+        programs.true = {"h2o": 0.05, "h2o+q5_1": 0.01, "snapkv": 0.02, "sink": 0.03}
+        text = self.choose(programs, documents=2)
+        self.assertEqual(re.findall(r"([^ ]+) \([0-9.]+ times the KL", text.partition("Not yet told")[2]),
+                         ["sink", "h2o", "q8_0"])
 
     def test_no_time(self):
         self.assertIn("None of the configurations at 25% of the memory was measured in 0 minutes",

@@ -126,7 +126,8 @@ def evidence(found: Found, best: str) -> str:
         sentences.append("Known to be worse on pieces of these texts, more often or by more than chance allows if "
                          f"neither were better, at an error rate of {100 * found.question.error:g} % for all of these "
                          f"statements together: {'; '.join(each)}.")
-    rest = [times(contest, name, best) for name in contest.alive if name != best]
+    others = sorted((name for name in contest.alive if name != best), key=lambda name: contest.ratio(name, best))
+    rest = [times(contest, name, best) for name in others]
     if rest and contest.documents < contest.least_documents:
         sentences.append(f"Not yet told from it: {', '.join(rest)}. A clear difference between {len(contest.names)} "
                          f"configurations takes {contest.least_documents} documents, and these are "
