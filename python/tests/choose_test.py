@@ -320,6 +320,24 @@ class Answers(ChooseTest):
         self.assertIn("\nThe plan in vllm:\n\n    serve --skip 1\n    more\n\n"
                       "The rule has 2 times the KL of the plan.\n", text)
 
+    def test_a_press_is_no_format(self):
+        """At the full budget it does nothing, also if a window makes its cache shorter than the text."""
+        class Presses(Programs):
+            fits = True
+
+            def row(self, name, budget):
+                ok = self.fits or budget == "100%mem"
+                return {"status": "ok" if ok else "infeasible", "reason": "" if ok else "its window is longer",
+                        "runs_in": f"kvpress {name}Press(compression_ratio={1 - self.fits * 0.5:g})"}
+
+        text = self.choose(Presses(), "--runs-in", "kvpress")
+        self.assertIn("It runs today: kvpress ", text)
+        self.assertNotIn("What engines run today", text)
+        none = Presses()
+        none.fits = False
+        said = self.choose(none, "--runs-in", "kvpress", "--memory", "1%", code=2)
+        self.assertIn("no configuration has a prediction at this size (its window is longer)", said)
+
     def test_a_size_below_all_that_an_engine_has(self):
         class Large(Programs):
             def row(self, name, budget):

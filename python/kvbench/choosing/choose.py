@@ -12,7 +12,7 @@ from .._error import Error, require
 from ..files.access import held
 from . import answer
 from .documents import documents_of, record
-from .engines import measure_settings, predict_formats
+from .engines import is_format, measure_settings, predict_formats
 from .folder import Work, rows_made
 from .model import answered, is_measured, measured
 from .names import configuration, own_plan
@@ -203,7 +203,7 @@ def chosen(work: Work, budget: str, predictions: Predictions, trace: str, plan: 
     question = work.question
     names = candidates(predictions, budget, question.race - bool(plan))
     if not predictions.ranked(budget):
-        if question.runs_in:
+        if question.runs_in and any(map(is_format, predictions.rows)):
             predict_formats(work, predictions, trace)
             raise Error(f"--memory {question.memory}: {answer.smallest(question.runs_in, budget, predictions)}")
         reason = next((row["reason"] for row in predictions.rows if row["reason"]), "nothing fits")

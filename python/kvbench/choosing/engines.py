@@ -42,17 +42,23 @@ def share_of(row: dict[str, str]) -> float:
     return float(row["total_bytes"]) / float(row["full_bytes"])
 
 
+def is_format(row: dict[str, str]) -> bool:
+    """Whether what an engine runs rounds all tokens. A press of kvpress takes a budget; at the full one it does
+    nothing."""
+    return bool(row["runs_in"]) and not row["runs_in"].startswith("kvpress ")
+
+
 def settings_of(predictions: Predictions) -> list[Setting]:
     """The formats of engines that a replay has rows of, the smallest first."""
     found = [Setting(configuration(row), row["runs_in"], share_of(row)) for row in predictions.rows
-             if row["budget"] == FULL and row["status"] == "ok" and row["runs_in"] and share_of(row) < 0.99]
+             if row["budget"] == FULL and row["status"] == "ok" and is_format(row) and share_of(row) < 0.99]
     return sorted(found, key=lambda setting: setting.share)
 
 
 def predict_formats(work: Work, predictions: Predictions, trace: str) -> None:
     """Replays the formats of engines at the size that they take, and adds these rows to the predictions."""
     question, made = work.question, work.own("formats.csv")
-    names = dict.fromkeys(configuration(row) for row in predictions.rows if row["runs_in"])
+    names = dict.fromkeys(configuration(row) for row in predictions.rows if is_format(row))
     if not names or any(row["budget"] == FULL for row in predictions.rows):  # as a folder of version 0.1 has them
         return
     work.run(made, question.commands["kvbench"], "replay", trace, "-m", ",".join(names), "-b", FULL, "--rows", "layer",
