@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <python/extension/bindings.hpp>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -66,6 +67,17 @@ trace::TraceInfo document_of(const nb::handle& given) {
   return document;
 }
 
+/// This method. Throws Error if it needs what traces and kveval have, and a model in PyTorch does not give.
+const replay::MethodChoice& in_model(const Choice& choice) {
+  const std::vector<methods::Part>& needs = choice.method.info->needs;
+  if (std::ranges::find(needs, methods::Part::output_sketch) != needs.end())
+    throw Error(
+        "{} needs sketches of W_O, which a model in PyTorch does not give; `kvbench eval` runs it in a GGUF file, and "
+        "`kvbench replay` in a trace",
+        choice.method.info->name);
+  return choice.method;
+}
+
 /// [query_heads, count, dv]
 nb::object outputs_of(std::vector<float> values, Index heads, Index dv) {
   auto* const owner = new std::vector<float>(std::move(values));
@@ -93,7 +105,7 @@ class Decoder {
       : info_(document_of(document)),
         choice_(choice),
         decoder_(info_, {.protocol = replay::value_names<replay::Protocol>().at(protocol)}, {.threads = threads},
-                 {choice.method, Budget::parse(budget), seed}) {}
+                 {in_model(choice), Budget::parse(budget), seed}) {}
 
   /// "ok", or the status of rows for which the method has no cache, and why.
   std::pair<std::string, std::string> compress(std::size_t layer, const Array<float>& keys, const Array<float>& values,

@@ -301,6 +301,8 @@ class Refusals(CompressedTest):
         self.refused("`method` 'h2o.': brackets stand once", method="h2o[", context=CONTEXT)
         self.refused("^budget 1B is less than the 64 bytes of one token", method="sink", budget="1B", context=CONTEXT)
         self.refused("^budget 1MB is larger than the context", method="sink", budget="1MB", context=CONTEXT)
+        self.refused(r"^criticalkv\(snapkv\) needs sketches of W_O", "kvbench eval", method="criticalkv(snapkv)",
+                     context=CONTEXT)
         self.refused("kvzip asks the model", "--scores kvzip", method="kvzip", context=CONTEXT)
         self.refused("'scop'", method="damage-votes[scop=model]", context=CONTEXT)
         self.refused("give input_ids", method="damage-votes", context=CONTEXT,
