@@ -85,6 +85,15 @@ class Sizes(ChooseTest):
         self.assertIn("After 100000 tokens it holds 25 MB of the 100 MB of the full cache", text)
         self.assertEqual(programs.budgets, {"25%mem", "100%mem"})
 
+    def test_a_context_beyond_that_of_the_training(self):
+        """As with gradients, where the configuration says it."""
+        for known, code in ((4096, 2), (100_000, 0)):
+            with mock.patch.object(sizes, "metadata", lambda model: {
+                    "general.architecture": "llama", "llama.context_length": known}), mock.patch.object(
+                    sizes, "sizes_in_trace", lambda *_: sizes.CacheSizes(100_000, 100_000_000, 0, None)):
+                text = self.choose(Programs(), "--without-gradients", "--context-length", "100000", code=code)
+            self.assertEqual("was trained on 4096 tokens; give at most that number" in text, code == 2, text)
+
     def test_sizes_are_measured_once_for_all_questions(self):
         self.sized("--memory", "40MB")
         with mock.patch.object(sizes, "sizes", side_effect=AssertionError):

@@ -37,6 +37,8 @@ def target_of(work: Work, trace: str | None = None) -> Target:
     if question.context_length is None:
         return Target(question.share, None)
     name = f"cache-{question.context_length}.json"  # for all questions: a model is loaded for it
+    if question.gguf and not question.gradients:
+        check_length(question, number_in(question.model, "context_length") or question.context_length)
     if not os.path.exists(work.path(name)):
         work.say("measuring the size of the cache")
         made = sizes_in_trace(question, trace, window_of(question.model)) if trace else sizes(question, work.model)
@@ -64,9 +66,7 @@ def sizes(question: Question, model: LoadedModel) -> CacheSizes:
     from ..models.examination import examination
     from ..models.loading import AutoConfig, loaded, stored_type
     made, tokens = model.get(), question.context_length
-    if tokens > made.longest:
-        raise Error(f"--context-length {tokens}: {question.model} was trained on {made.longest} tokens; give at most "
-                    "that number.")
+    check_length(question, made.longest)
     stored = "" if question.gguf else stored_type(loaded(question.model, "configuration", AutoConfig.from_pretrained))
     found, element = examination(made.model), 4 if stored == "F32" else 2
     model.drop()
@@ -78,10 +78,22 @@ def sizes(question: Question, model: LoadedModel) -> CacheSizes:
     return CacheSizes(tokens, element * full, element * whole, None if question.gguf else apart / measured)
 
 
+def check_length(question: Question, longest: int) -> None:
+    """Raises Error for more tokens than the model was trained on."""
+    if question.context_length and question.context_length > longest:
+        raise Error(f"--context-length {question.context_length}: {question.model} was trained on {longest} tokens; "
+                    "give at most that number.")
+
+
+def number_in(model: str, name: str) -> int:
+    """A number in the header of a GGUF file, by its name behind that of the architecture; 0 where it has none."""
+    header = metadata(model)
+    return int(header.get(f"{header.get('general.architecture')}.{name}", 0))
+
+
 def window_of(model: str) -> int:
     """The sliding window of some layers of a GGUF file, by its header; 0 where it has none."""
-    header = metadata(model)
-    return int(header.get(f"{header.get('general.architecture')}.attention.sliding_window", 0))
+    return number_in(model, "attention.sliding_window")
 
 
 def sizes_in_trace(question: Question, path: FilePath, window: int = 0) -> CacheSizes:
