@@ -50,7 +50,7 @@ class Runs(PackageTest):
             return number
 
         first = process("a")
-        with self.assertRaisesRegex(Error, "^kveval failed: kveval: no room$"):
+        with self.assertRaisesRegex(Error, "^kveval failed: no room$"):
             runs.run(self.path("b"), kept, "refused")
         self.assertEqual(process("c"), first)
         with self.assertRaisesRegex(OSError, "kveval was ended by SIGKILL, as when memory is short"):

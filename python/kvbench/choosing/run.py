@@ -92,7 +92,8 @@ class Run:
                           f"{', as when memory is short' if code == -signal.SIGKILL else ''}; the same command goes on "
                           "from there.")
         if not os.path.exists(made):  # exit code 1 with a file: some rows failed, and the others are there
-            raise ENDED.get(code, Error)(f"{program} failed: {(messages or [f'exit code {code}'])[-1]}")
+            last = (messages or [f"exit code {code}"])[-1].removeprefix(f"{program}: ")
+            raise ENDED.get(code, Error)(f"{program} failed: {last}")
         self._say_copies({os.path.basename(str(word)) for word in command})
 
     def _run(self, command: list[str]) -> tuple[int, list[str]]:
