@@ -106,7 +106,10 @@ def told(contest: Race) -> str:
 def headline(found: Found, best: str) -> str:
     own, contest = found.rows[best], found.contest
     leads = "changes the output least" if contest.decided else "leads, undecided,"
-    text = (f"**{short(best)}** {leads} of the {len(contest.names)} configurations that were measured: KL "
+    place = f"{leads} of the {len(contest.names)} configurations that were measured"
+    if len(contest.names) == 1:
+        place = "is the only configuration that was measured"
+    text = (f"**{short(best)}** {place}: KL "
             f"{number(contest.mean(best))} nats per token (geometric mean over {len(own)} documents that nothing was "
             f"chosen on), perplexity x {number(average(own, 'ppl_ratio'))}, the same most probable token in "
             f"{100 * average(own, 'top1'):.1f} % of the predictions, with {bytes_held(found, best)}.")
