@@ -5,6 +5,7 @@
 
 #include <kvbench/compare/predictions.hpp>
 #include <kvbench/config/sweep.hpp>
+#include <kvbench/core/input_file.hpp>
 #include <kvbench/core/name.hpp>
 #include <kvbench/report/claims/sections.hpp>
 #include <kvbench/report/columns/tables.hpp>
@@ -82,8 +83,10 @@ std::string document_metric_names() {
                      all.back());
 }
 
-/// Whether the files are tables of kveval, with values per document. Throws Error where only some are.
+/// Whether the files are tables of kveval, with values per document. Throws Error where only some are, or one cannot be
+/// read.
 bool are_evaluations(const std::vector<std::string>& files) {
+  for (const std::string& path : files) regular_file_size(InputDescriptor(path), path, "a CSV file");
   const auto table = std::ranges::find_if(files, report::is_eval_table);
   if (table == files.end()) return false;
   const auto other = std::ranges::find_if_not(files, report::is_eval_table);

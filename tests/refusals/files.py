@@ -32,6 +32,7 @@ KINDS = (
     ("kvbench compare raw.h5 --a snik", "Did you mean 'sink'?"),
     ("kvbench compare raw.h5 --metric recal", "Did you mean 'recall'?"),
     ("kvbench compare raw.h5 --metric kl", "'kl' per query", "rel_err"),
+    ("kvbench compare none.csv --a snapkv --b h2o --metric kl", "none.csv: there is no such file"),
     ("kvbench compare raw.h5 --metric kl_predicted", "--probes"),
     ("kvbench compare queries.csv --metric kl_predicted", "--raw"),
     ("kvbench compare queries.csv --metric residual_err", "--raw"),
