@@ -86,7 +86,7 @@ std::string document_metric_names() {
 /// Whether the files are tables of kveval, with values per document. Throws Error where only some are, or one cannot be
 /// read.
 bool are_evaluations(const std::vector<std::string>& files) {
-  for (const std::string& path : files) regular_file_size(InputDescriptor(path), path, "a CSV file");
+  for (const std::string& path : files) regular_file_size(InputDescriptor(path), path, "a table or the file of --raw");
   const auto table = std::ranges::find_if(files, report::is_eval_table);
   if (table == files.end()) return false;
   const auto other = std::ranges::find_if_not(files, report::is_eval_table);
