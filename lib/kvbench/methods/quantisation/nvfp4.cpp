@@ -72,21 +72,20 @@ class Nvfp4Codec : public GroupCodec {
   }
 };
 
-/// Copies the blocks of `other` that are nearer to those of `rows` than `out` is.
-void take_nearer(std::span<const float> rows, std::span<const float> other, std::size_t columns, std::span<float> out) {
-  const auto squared_error = [&](std::span<const float> decoded, std::size_t begin, std::size_t end) {
+/// Copies the blocks of `other` that are nearer to those of `rows` than `out` is. Rows are whole numbers of blocks.
+void take_nearer(std::span<const float> rows, std::span<const float> other, std::span<float> out) {
+  const auto squared_error = [](std::span<const float> decoded, std::span<const float> exact) {
     double sum = 0;
-    for (std::size_t i = begin; i < end; ++i) {
-      const double error = static_cast<double>(decoded[i]) - static_cast<double>(rows[i]);
+    for (std::size_t i = 0; i < exact.size(); ++i) {
+      const double error = static_cast<double>(decoded[i]) - static_cast<double>(exact[i]);
       sum += error * error;
     }
     return sum;
   };
-  for (std::size_t begin = 0; begin < rows.size();) {
-    const std::size_t left = columns - begin % columns, end = begin + std::min<std::size_t>(left, block_channels);
-    if (squared_error(other, begin, end) < squared_error(out, begin, end))
-      std::ranges::copy(other.subspan(begin, end - begin), out.begin() + static_cast<std::ptrdiff_t>(begin));
-    begin = end;
+  for (std::size_t begin = 0; begin < rows.size(); begin += block_channels) {
+    const auto exact = rows.subspan(begin, block_channels), four = other.subspan(begin, block_channels);
+    const auto kept = out.subspan(begin, block_channels);
+    if (squared_error(four, exact) < squared_error(kept, exact)) std::ranges::copy(four, kept.begin());
   }
 }
 
@@ -98,7 +97,7 @@ class FourOverSixCodec : public Nvfp4Codec {
   Buffer<const float> decoded(const Buffer<const float>& rows, Backend& backend) const override {
     std::vector<float> out = backend.read(Nvfp4Codec::decoded(rows, backend));
     const auto exact = backend.on_host(rows), four = backend.on_host(four_.decoded(rows, backend));
-    take_nearer(exact, four, static_cast<std::size_t>(rows.cols()), out);
+    take_nearer(exact, four, out);
     return backend.adopt(std::move(out), rows.rows(), rows.cols());
   }
 
