@@ -14,7 +14,7 @@ from unittest import mock
 
 from support import KVBENCH, SAMPLE, PackageTest, replaced, run
 import kvbench
-from kvbench.bundles import archive, bundle, command, recompute, tables, verify
+from kvbench.bundles import archive, bundle, command, inputs, recompute, tables, verify
 
 PROGRAMS = os.path.dirname(os.path.abspath(KVBENCH))
 MANIFEST = "manifest.json"
@@ -305,6 +305,23 @@ class Evaluations(BundlesTest):
             "--question=inside", "--chat", "--no-f32", "--per-document", "--context=256", "--threads=2", "--quiet",
             "--format=csv", f"--output={self.path('rows.csv')}"})
         self.assertEqual([*tables.inputs_of(cell)], [("model", "m.gguf", "0123456789ab"), ("text", "a.txt", "")])
+
+    def test_rows_without_a_result_have_no_number_of_documents(self):
+        none = self.cell({}, {"method": "q8_0", "status": "infeasible", "documents": ""}, {})
+        words = recompute.words_of(none, {"model": "/m.gguf", "text": "/a.txt"}, self.folder)
+        self.assertIn("--method=q8_0", words)
+        self.assertIn("--documents=4", words)
+
+    def test_a_split_model_has_the_digest_and_bytes_of_all_parts(self):
+        for part in (1, 2):
+            pathlib.Path(self.path(f"m-0000{part}-of-00002.gguf")).write_text("abc")
+        places = inputs.Places([], self.folder)
+        # printf '%s\n%s\n' D D | sha256sum, D being the digest of abc
+        found = places.named("model", "m-00001-of-00002.gguf", "ed9453257140")
+        self.assertEqual(found.bytes, 6)
+        self.assertTrue(places.find(found))
+        pathlib.Path(self.path("m-00002-of-00002.gguf")).write_text("abd")
+        self.assertEqual(inputs.Places([], self.folder).find(found), "")
 
     def test_conversations(self):
         """Their file is no text, and documents are drawn from none; rows of turns are apart."""

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from .._error import Error, check_regular
-from ..files.access import sha256_of_file
+from ..files.access import parts_of_gguf, sha256_of_gguf
 
 FOLDERS = (".", "traces")  # where files are looked for by name, beside the folder of the bundle or table
 
 
 @dataclass(frozen=True, order=True)
 class Input:
-    """`name`: as rows have it."""
+    """`name`: as rows have it. A split model has the digest that rows have, and the bytes of all its parts."""
 
     kind: str
     name: str
@@ -37,7 +37,7 @@ class Places:
     def find(self, wanted: Input) -> str:
         """The file of this size and digest; empty if there is none."""
         return next((path for path in self._candidates(wanted.name, any_name=True)
-                     if os.path.getsize(path) == wanted.bytes and self.sha256(path) == wanted.sha256), "")
+                     if _size(path) == wanted.bytes and self.sha256(path) == wanted.sha256), "")
 
     def named(self, kind: str, name: str, start: str) -> Input:
         """The file of this name whose digest begins with `start`. Raises Error if there is none."""
@@ -45,7 +45,7 @@ class Places:
         for path in self._candidates(name):
             digest = self.sha256(path)
             if digest.startswith(start):
-                return Input(kind, name, digest, os.path.getsize(path))
+                return Input(kind, name, digest, _size(path))
             others.append(f"{path} is another one (SHA-256 {digest[:12]}...)")
         begins = f" with SHA-256 {start}..." if start else ""
         raise Error(f"there is no {kind} {name}{begins} in the folders {', '.join(dict.fromkeys(self._folders()))}"
@@ -53,7 +53,7 @@ class Places:
 
     def sha256(self, path: str) -> str:
         if path not in self._digests:
-            self._digests[path] = sha256_of_file(path)
+            self._digests[path] = sha256_of_gguf(path)
         return self._digests[path]
 
     def _folders(self) -> list[str]:
@@ -71,3 +71,7 @@ class Places:
         for path in dict.fromkeys(paths):
             if os.path.isfile(path):
                 yield path
+
+
+def _size(path: str) -> int:
+    return sum(map(os.path.getsize, parts_of_gguf(path)))

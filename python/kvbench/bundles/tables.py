@@ -36,7 +36,7 @@ VALUES = {"sha256": "([0-9a-f]{12})?", "layer": f"all|{WHOLE}", "isa": r"[\w.-]{
           "protocol": f"(prefill|decode|stream|compress (once|turn|anew|{WHOLE}))?", "task": r"[a-z0-9_-]{1,60}",
           "inject": "all|one|upto|none", "inject_scale": r"([0-9]\.?[0-9e.-]{0,24})?", "document_seed": "[0-9]{0,20}",
           "weights": r"[\w.]{1,30}", "kv_dtype": "f16|bf16|f32", "question": r"(inside|outside)?( ?\(chat\))?",
-          "documents": WHOLE, "protect": f"{WHOLE},{WHOLE}( outside)?", "decoded": "(method|keep)?"}
+          "documents": f"({WHOLE})?", "protect": f"{WHOLE},{WHOLE}( outside)?", "decoded": "(method|keep)?"}
 NAME = re.compile(r"[A-Za-z0-9_+@().=,;%\[\]-]{1,300}")  # of a method with parameters; files have : or /
 PLAN = re.compile("sha256=([0-9a-f]{12})")  # the parameters of a plan
 MOST_FIELDS = 4_000_000  # of CSV files: they take some 100 bytes of memory each
@@ -174,7 +174,8 @@ def _of_eval(cell: Cell) -> Iterator[str]:
         yield f"--compress={cell.compress}"
     else:
         yield f"--task={first['task']}"
-        yield f"--documents={max(int(row['documents']) for row in cell.rows)}"
+        of_text = (row for row in cell.table.rows if (row["text"], row["task"]) == (first["text"], first["task"]))
+        yield f"--documents={max(int(row['documents'] or 1) for row in of_text)}"  # rows of no result have no number
         columns.append("protocol")
     for column in columns:
         if first.get(column) and (column, first[column]) not in (("protect", "0,0"), ("document_seed", "0")):

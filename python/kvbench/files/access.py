@@ -183,6 +183,13 @@ def parts_of_gguf(path: str) -> list[str]:
     return [name for name in shards_of_gguf(path) if name == path or os.path.exists(name)] or [path]
 
 
+def sha256_of_gguf(path: str) -> str:
+    """What rows know a model by, as apps/common/model_files.hpp: the SHA-256 of its file; of several parts, that of
+    the lines with theirs."""
+    parts = [sha256_of_file(part) for part in parts_of_gguf(path)]
+    return parts[0] if len(parts) == 1 else hashlib.sha256("".join(f"{part}\n" for part in parts).encode()).hexdigest()
+
+
 class InputFile:
     """A file that is open for reading; close() or the end of a with statement closes it, and at the latest the end of
     the object. A subclass reads and checks the contents in _read()."""
