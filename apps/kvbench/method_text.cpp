@@ -181,7 +181,7 @@ std::string details(const methods::MethodInfo& m) {
   add("aliases", fmt::format("{}", fmt::join(m.aliases, ", ")));
   add("source", m.paper);
   add("kind", std::string(name_of(m.kind)));
-  add("selection", fmt::format("per {}", granularity_name(m.granularity)));
+  if (m.kind != methods::Kind::quantisation) add("selection", fmt::format("per {}", granularity_name(m.granularity)));
   add("needs", needs_text(m));
   add("compress", m.complexity.compress.text);
   add("query", m.complexity.query.text);

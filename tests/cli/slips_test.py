@@ -61,6 +61,8 @@ class Slips(CliTest):
         self.assertRegex(self.ok("methods", "subgen"),
                          '\n  lacks        "a budget of the whole context gives the exact output": values are sampled')
         self.assertIn("\n  needs        queries inside the context", self.ok("methods", "snapkv"))
+        self.assertIn("\n  selection    per kv head\n", self.ok("methods", "snapkv"))
+        self.assertNotIn("\n  selection ", self.ok("methods", "fp8"))  # it keeps all tokens
         both = self.ok("methods", "snapkv", "h2o")
         self.assertEqual(both, self.ok("methods", "snapkv(window=4), h2o"))
         self.assertEqual(both, self.ok("methods", "snapkv") + "\n" + self.ok("methods", "h2o"))
