@@ -73,6 +73,13 @@ std::string types_of_matrices(const std::string& path) {
   return fmt::format("{}", fmt::join(types, ", "));
 }
 
+/// What may help where a model cannot be loaded.
+std::string hint_for_model(const std::string& path) {
+  const std::string first = app::model_files(path).front();
+  if (first != path) return fmt::format(" Name the first part of the model, {}.", first);
+  return file_begins_with(path, "GGUF") ? "" : file_hint(path);
+}
+
 /// Reads a graph: the layers in which it has a softmax, and the heads of their keys.
 struct FoundAttention {
   std::vector<int> layers;
@@ -122,7 +129,7 @@ Model::Model(const std::string& path) : path_(path) {
   model_.reset(load(path));
   app::stop_if_requested();
   if (!model_) {
-    const std::string hint = file_begins_with(path, "GGUF") ? "" : file_hint(path);
+    const std::string hint = hint_for_model(path);
     throw Error("{}: is not a GGUF model that this llama.cpp can load{}{}", path, first_llama_error(),
                 hint.empty() ? "" : "." + hint);
   }

@@ -272,7 +272,7 @@ def test_what_is_wrong_with_a_split_model_is_said(folder):
     tiny.write(folder / "m.gguf", "llama", tiny.LLAMA, 2, split_max_tensors=6)
     first, second, *_ = map(str, sorted(folder.glob("m-*.gguf")))
     flags = ["--ids", ids_file(folder), *SMALL]
-    assert "must be loaded with the first split" in kveval(*flags, model=second, expect=2)
+    assert f"Name the first part of the model, {first}." in kveval(*flags, model=second, expect=2)
     os.remove(second)
     assert second in kveval(*flags, model=first, expect=2)
 
