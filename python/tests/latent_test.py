@@ -15,10 +15,11 @@ REFUSED = {
     "a group of 48 channels of int8 would hold channels behind them": ["int8[group=48]"],
     "rounds keys and values by rules of their own, or a whole key by one scale":
         [*"kivi4 kivi2 kvquant-nofisher turboquant turboquant[qjl=true] turboquant@vllm qjl snapkv+kivi4 h2o+kivi4 "
-          "quest+kivi2 fp8[scale=token-head] q8_0[values=q4_0] int8[group=0] int[bits=8,value_bits=4]".split(),
+          "quest+kivi2 fp8[scale=token-head] q8_0[values=q4_0] q8_0[form=kv] int8[group=0] "
+          "int[bits=8,value_bits=4]".split(),
          *(f"{name}[hadamard=true]" for name in BLOCK)]}
-MORE = ("quest+int8 quest+q8_0 clusterkv+fp8 cam+int8 quest+kivi2 q8_0[values=q4_0] int8[group=0] int8[group=48] "
-        "int[bits=8,value_bits=4] subgen[delta=1e-6]").split()
+MORE = ("quest+int8 quest+q8_0 clusterkv+fp8 cam+int8 quest+kivi2 q8_0[values=q4_0] q8_0[form=kv] int8[group=0] "
+        "int8[group=48] int[bits=8,value_bits=4] subgen[delta=1e-6]").split()
 
 
 def int8(rows):

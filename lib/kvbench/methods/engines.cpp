@@ -100,19 +100,25 @@ void add_llama(std::vector<Setting>& table) {
 
 /// ik_llama.cpp 8337e4cd, docs/parameters.md: the types that kvbench has. Its CUDA kernels are built for q6_0-q6_0,
 /// q8_0-q6_0, q6_0-q5_0 and q4_0-q4_0 (ggml-cuda/fattn-vec-f16.cu). Its iq4_nl chooses another scale (ggml-quants.c);
-/// q8_KV rounds as int8[group=0,form=vllm], with 4 more bytes a row. Its rotation (-khad -vhad) spans a whole head;
-/// that of llama.cpp, which kvbench has, 64 channels of values.
+/// q8_KV is for keys alone, as a value's row spans all heads (src/llama.cpp), and CUDA has no kernel of it. The rotation
+/// (-khad -vhad) spans a whole head; that of llama.cpp, which kvbench has, 64 channels of values.
 void add_ik_llama(std::vector<Setting>& table) {
   constexpr std::pair<std::string_view, std::string_view> pairs[] = {
-      {"q8_0", "q8_0"}, {"q8_0", "q6_0"}, {"q8_0", "q5_1"}, {"q8_0", "q5_0"}, {"q8_0", "q4_1"}, {"q6_0", "q6_0"},
-      {"q6_0", "q5_0"}, {"q5_1", "q5_1"}, {"q5_0", "q5_0"}, {"q4_1", "q4_1"}, {"q4_0", "q4_0"}};
+      {"q8_KV", "q8_0"}, {"q8_KV", "q6_0"}, {"q8_0", "q8_0"}, {"q8_0", "q6_0"}, {"q8_0", "q5_1"},
+      {"q8_0", "q5_0"},  {"q8_0", "q4_1"},  {"q6_0", "q6_0"}, {"q6_0", "q5_0"}, {"q5_1", "q5_1"},
+      {"q5_0", "q5_0"},  {"q4_1", "q4_1"},  {"q4_0", "q4_0"}};
   for (const auto& [keys, values] : pairs) {
-    const std::string own = keys != values ? fmt::format(",values={}", values) : keys == "q4_0" ? ",form=ik" : "";
+    const bool rows = keys == "q8_KV";
+    const std::string_view method = rows ? "q8_0" : keys;
+    std::string own = values == method ? "" : fmt::format(",values={}", values);
+    if (rows) own += ",form=kv";
+    if (keys == "q4_0") own += ",form=ik";
     const std::string flags = fmt::format("-ctk {} -ctv {} -fa on", keys, values);
-    table.push_back({fmt::format("{}[hadamard=false{}]", keys, own), Engine::ik_llama_cpp, flags, "",
-                     [](Index channels) { return channels != 64; }});
-    table.push_back({fmt::format("{}[hadamard=true{}]", keys, own), Engine::ik_llama_cpp, flags + " -khad -vhad",
-                     "heads of 64 channels", [](Index channels) { return channels == 64; }});
+    table.push_back({fmt::format("{}[hadamard=false{}]", method, own), Engine::ik_llama_cpp, flags,
+                     rows ? "on processors" : "", [](Index channels) { return channels != 64; }});
+    table.push_back({fmt::format("{}[hadamard=true{}]", method, own), Engine::ik_llama_cpp, flags + " -khad -vhad",
+                     rows ? "heads of 64 channels, on processors" : "heads of 64 channels",
+                     [](Index channels) { return channels == 64; }});
   }
 }
 

@@ -192,6 +192,9 @@ TEST_CASE("a row says which engine runs it, with its settings") {
         "llama.cpp --cache-type-k q4_0 --cache-type-v q4_0 -fa on (head dimensions that are no multiple of 64)");
   CHECK(where("q6_0", {{"values", "q5_0"}, {"hadamard", "true"}}) ==
         "ik_llama.cpp -ctk q6_0 -ctv q5_0 -fa on -khad -vhad (heads of 64 channels)");
+  CHECK(where("q8_0", {{"form", "kv"}}) == "ik_llama.cpp -ctk q8_KV -ctv q8_0 -fa on (on processors)");
+  CHECK(where("q8_0", {{"form", "kv"}, {"values", "q6_0"}, {"hadamard", "true"}}) ==
+        "ik_llama.cpp -ctk q8_KV -ctv q6_0 -fa on -khad -vhad (heads of 64 channels, on processors)");
   CHECK(where("iq4_nl", {{"hadamard", "true"}}) ==
         "llama.cpp --cache-type-k iq4_nl --cache-type-v iq4_nl -fa on (CUDA has no kernel of iq4_nl)");
   CHECK(where("q8_0", {{"hadamard", "true"}, {"values", "Q8_0"}}) == where("q8_0", {{"hadamard", "true"}}));

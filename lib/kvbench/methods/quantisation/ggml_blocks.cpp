@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl: the formats of llama.cpp's quantised caches; q6_0 and q4_0[form=ik]: two of its
-// fork ik_llama.cpp.
+// q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl: the formats of llama.cpp's quantised caches; q6_0, q4_0[form=ik] and
+// q8_0[form=kv]: those of its fork ik_llama.cpp.
 // ggml-org/ggml src/ggml-quants.c: quantize_row_q8_0_ref, quantize_row_q5_1_ref, quantize_row_q5_0_ref,
 // quantize_row_q4_1_ref, quantize_row_q4_0_ref, quantize_row_iq4_nl_impl; src/ggml-cpu/arch/x86/quants.c:
 // quantize_row_q8_0; src/ggml-cuda/cpy-utils.cuh: quantize_f32_iq4_nl_block.
 // ikawrakow/ik_llama.cpp ggml/src/ggml-quants.c: quantize_row_q6_0_ref; ggml/src/iqk/iqk_quantize.cpp:
-// iqk_quantize_q4_0.
+// iqk_quantize_q4_0, iqk_quantize_row_q8_KV.
 //
 // A block is 32 consecutive channels of a token. Codes follow from scales in fp32, and are decoded with the scales as
 // they are stored, in f16.
 //   q8_0  s = max |x| / 127; code = round(x 127 / max |x|); decoded code s. 34 bytes.
+//   q8_0[form=kv]  keys in q8_KV: s = max |x| / 127 over the key of a head, in fp32; code = round(x / s), ties to even;
+//         decoded code s; the sum of the codes is stored too. d + 8 bytes a key. Values are q8_0: q8_KV is for keys.
 //   q4_0  s = x / -8 of the x with the largest |x|; code = min(15, trunc(x / s + 8.5)); decoded (code - 8) s. 18 bytes.
 //   q5_0  s = x / -16 of this x; code = min(31, trunc(x / s + 16.5)); decoded (code - 16) s. 22 bytes.
 //   q6_0  s = x / -32 of this x; code = min(63, trunc(x / s + 32.5)); decoded code - 32 times a second scale, which
@@ -24,7 +26,7 @@
 //
 // Parameters: hadamard rotates blocks of channels before they are rounded (llama.cpp #21038): of keys the largest
 // power of two from 64 on that divides d, of values 64. round (q8_0): ties of codes go to the even one, as llama.cpp
-// rounds on x86, or away from zero, as its reference function does. form (q4_0): ggml's rule or that of ik_llama.cpp;
+// rounds on x86, or away from zero, as its reference function does. form (q4_0, q8_0): ggml's rule or that of ik_llama.cpp;
 // values=q4_0 beside other keys is ggml's. values: a format of their own, as llama.cpp's
 // --cache-type-v is; there is none for 16 bits. queries: q8_0 rounds queries, rotated as keys are, before they meet the
 // keys, as llama.cpp's flash attention on processors does (ggml-cpu.c: vec_dot_type of the type of the keys). Beside
@@ -63,6 +65,7 @@ struct Format {
   GroupFormat format;
   const char* bits;
   bool fitted = false;  ///< a second scale is fitted to the codes
+  bool sums = false;    ///< a group stores the sum of its codes
 };
 constexpr Format eight{ggml::q8_0, "8.5"}, six{ggml::q6_0, "6.5", true}, five_1{ggml::q5_1, "6"},
     five_0{ggml::q5_0, "5.5"}, four_1{ggml::q4_1, "5"}, four_0{ggml::q4_0, "4.5"}, four_ik{ggml::q4_0_ik, "4.5", true},
@@ -82,10 +85,17 @@ void fields(ParamVisitor& visitor, BlockParams& params) {
 }
 struct Q8Params : BlockParams {
   enum class Round { even, away } round = Round::even;
+  enum class Form { ggml, kv } form = Form::ggml;
 };
 void fields(ParamVisitor& visitor, Q8Params& params) {
   fields(visitor, static_cast<BlockParams&>(params));
   visitor.choice("round", params.round, {"even", "away"}, "where ties of codes go");
+  visitor.choice("form", params.form, {"ggml", "kv"},
+                 "of keys; kv: q8_KV of ik_llama.cpp, one scale for a key in fp32");
+}
+void check(const Q8Params& params) {
+  if (params.form == Q8Params::Form::kv && params.round == Q8Params::Round::away)
+    throw Error("parameter 'round': keys of form=kv round ties to even; leave one of the two out");
 }
 
 struct Q4Params : BlockParams {
@@ -120,6 +130,7 @@ Codecs codecs_of(const HeadPrompt& head, const Format& keys, const Format& value
                                                            .codebook = levels_of(format),
                                                            .encode_with_stored = false,
                                                            .fitted = format.fitted,
+                                                           .sums = format.sums,
                                                            .hadamard = params.hadamard ? turn : 0});
   };
   const Index turn = rotation_of_keys(head.keys.cols());
@@ -137,10 +148,14 @@ template <const Format& keys>
 Codecs block_codecs(const HeadPrompt& head, const BlockParams& params, std::size_t, std::uint32_t, Backend&) {
   return codecs_of(head, keys, values_of(keys, params), params);
 }
-std::vector<std::string> q8_0_level(const Q8Params& params) { return block_level<eight>(params); }
+std::vector<std::string> q8_0_level(const Q8Params& params) {
+  if (params.form == Q8Params::Form::ggml) return block_level<eight>(params);
+  return {fmt::format("8/{} bits", values_of(eight, params).bits)};
+}
 Codecs q8_0_codecs(const HeadPrompt& head, const Q8Params& params, std::size_t, std::uint32_t, Backend&) {
-  const Format keys{params.round == Q8Params::Round::even ? ggml::q8_0 : ggml::q8_0_reference, eight.bits};
-  return codecs_of(head, keys, values_of(keys, params), params);
+  const Format blocks{params.round == Q8Params::Round::even ? ggml::q8_0 : ggml::q8_0_reference, eight.bits};
+  const Format key{.format = row_of_int8(head.keys.cols()), .bits = "8", .sums = true};
+  return codecs_of(head, params.form == Q8Params::Form::kv ? key : blocks, values_of(blocks, params), params);
 }
 std::vector<std::string> q4_0_level(const Q4Params& params) { return block_level<four_0>(params); }
 Codecs q4_0_codecs(const HeadPrompt& head, const Q4Params& params, std::size_t, std::uint32_t, Backend&) {
@@ -158,6 +173,9 @@ ChannelBlock block_of(const Params& params) {
 template <class P>
 Index block_rule(const Params& params) {
   const P& own = params.as<P>();
+  if constexpr (std::is_same_v<P, Q8Params>) {
+    if (own.form == Q8Params::Form::kv) return 0;
+  }
   return own.hadamard || own.values != BlockParams::Values::same ? 0 : ggml::block_channels;
 }
 

@@ -123,6 +123,7 @@ Footprint GroupCodec::footprint(Index rows, Index cols) const {
   // Scale::zero_point has its few bits among those of the scale.
   if (format.scale == kernels::Scale::range || format.scale == kernels::Scale::edge)
     arrays.push_back({.name = "minima", .element = element_of(format.stored), .rows = r, .cols = c});
+  if (settings_.sums) arrays.push_back({.name = "sums", .element = Element::i32, .rows = r, .cols = c});
   return arrays;
 }
 

@@ -2,6 +2,8 @@
 // The codec of most quantisers: numbers in groups, each with a scale of its own (kernels/codes.hpp).
 #pragma once
 
+#include <algorithm>
+
 #include <kvbench/kernels/codes.hpp>
 #include <kvbench/methods/contract/codec.hpp>
 #include <kvbench/methods/quantisation/lloyd_max.hpp>
@@ -29,6 +31,17 @@ constexpr kernels::GroupFormat range_format(int bits, Index group) {
   return {.group = group, .scale = kernels::Scale::range, .peak = static_cast<float>((1 << bits) - 1), .bits = bits};
 }
 
+/// The step of a row of `columns` numbers is its largest magnitude / 127, in fp32; codes are x (1 / step).
+constexpr kernels::GroupFormat row_of_int8(Index columns) {
+  return {.group = std::max<Index>(1, columns),
+          .scale = kernels::Scale::largest,
+          .peak = 127,
+          .quotient = kernels::GroupFormat::Quotient::inverse,
+          .stored = kernels::Stored::f32,
+          .bits = 8,
+          .zero = 128};
+}
+
 /// Which rows are encoded while tokens are decoded. See Codec::encoded().
 enum class Residual {
   none,     ///< every row at once
@@ -41,6 +54,7 @@ struct GroupCodecSettings {
   std::shared_ptr<const Codebook> codebook;  ///< of Grid::codebook; where `fitted`, of Grid::steps too
   bool encode_with_stored = true;            ///< codes follow from the scales as stored, otherwise from those in fp32
   bool fitted = false;                       ///< rows are decoded with the scales of FitScales
+  bool sums = false;                         ///< a group stores the sum of its codes, too, in 32 bits
   Index hadamard = 0;  ///< rows are rotated in blocks of so many columns before they are encoded; 0: not
   Residual residual = Residual::none;
   Index waiting = 0;  ///< R

@@ -113,13 +113,7 @@ std::shared_ptr<const Codebook> cut_integers() {
 
 std::shared_ptr<const Codec> vllm_codec(Index columns, bool cut) {
   static const std::shared_ptr<const Codebook> integers = cut_integers();
-  GroupCodecSettings settings{.format = {.group = std::max<Index>(1, columns),
-                                         .scale = kernels::Scale::largest,
-                                         .peak = 127,
-                                         .quotient = kernels::GroupFormat::Quotient::inverse,
-                                         .stored = kernels::Stored::f32,
-                                         .bits = 8,
-                                         .zero = 128}};
+  GroupCodecSettings settings{.format = row_of_int8(columns)};
   if (cut) {
     settings.format.grid = kernels::Grid::codebook;
     settings.codebook = integers;

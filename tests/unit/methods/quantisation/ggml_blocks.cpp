@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "coded_rows.hpp"
+
 #include <cmath>
 
 #include <doctest/doctest.h>
@@ -50,6 +52,21 @@ TEST_CASE("q8_0 divides by 1/127 of the largest number") {
   const std::vector<float> row = block_of({127, 2.5f, -2.5f, 0.4f, -126.6f});
   CHECK(rounded_keys("q8_0", {}, row) == block_of({127, 2, -2, 0, -127}));
   CHECK(rounded_keys("q8_0", {{"round", "away"}}, row) == block_of({127, 3, -3, 0, -127}));
+}
+
+// One scale for 64 channels, s = 1: the second half of the row is rounded to whole numbers, where blocks of 32 have a
+// step of 1/127 there.
+TEST_CASE("q8_0[form=kv] has one scale for a key, and blocks for a value") {
+  std::vector<float> row = block_of({127, 2.5f, -3.5f}), rounded = block_of({127, 2, -4});
+  row.resize(64), rounded.resize(64);
+  row[32] = 1, row[33] = 0.4f, row[34] = 0.6f;
+  rounded[32] = 1, rounded[34] = 1;
+  CHECK(rounded_keys("q8_0", {{"form", "kv"}}, row) == rounded);
+  CHECK(rounded_keys("q8_0", {}, row) != rounded);
+  const auto codec = key_codecs("q8_0", {{"form", "kv"}}, {coded_prompt({}, 64)}).front();
+  CHECK(bytes_of(codec->footprint(10, 64)) == 10 * (64 + 8));
+  CHECK_THROWS_WITH(find_method("q8_0").bind(std::vector<Assignment>{{"form", "kv"}, {"round", "away"}}),
+                    doctest::Contains("leave one of the two out"));
 }
 
 // The number of largest size is -8, so that s = 1 and codes reach from -8 to 7: 7.6 is beyond the range. Ties go up:
