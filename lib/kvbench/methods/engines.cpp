@@ -25,6 +25,8 @@ constexpr EngineInfo known_engines[] = {
      "has one type of keys and one of values in all layers", "llama-server -m MODEL.gguf"},
     {Engine::mlx, "0.32", Shape::equal, "has one number of bits in all layers",
      "mlx_lm.generate --model MODEL --prompt TEXT"},
+    {Engine::exllamav3, "4f8ad01 of August 2026", Shape::equal,
+     "has one number of bits for keys and one for values in all layers", "python examples/chat.py -m MODEL"},
     {Engine::ik_llama_cpp, "8337e4cd of August 2026", Shape::ends,
      "can give the first and the last layers other types than the rest", "llama-server -m MODEL.gguf -fa on"},
     {Engine::vllm, "0.21", Shape::whole, "can leave layers in the type of the model, and has one format for the rest",
@@ -154,6 +156,15 @@ const std::vector<Setting>& table() {
       }
     }
     add_ik_llama(rows);
+    for (const int keys : {8, 7, 6, 5, 4, 3, 2}) {  // exllamav3/model_init.py
+      for (const int values : {8, 7, 6, 5, 4, 3, 2}) {
+        const bool same = keys == values;
+        rows.push_back(
+            {fmt::format("int[bits={}{},form=exl3]", keys, same ? "" : fmt::format(",value_bits={}", values)),
+             Engine::exllamav3, same ? fmt::format("-cq {}", keys) : fmt::format("-cq {},{}", keys, values), "",
+             filled_by(32), same || (keys == 8 && values == 4) ? Heads(always) : Heads(never)});
+      }
+    }
     add("sink[reposition=false]", Engine::kvpress, "StreamingLLMPress({ratio})");
     add("snapkv@kvpress", Engine::kvpress, "SnapKVPress({ratio})");
     add("adakv@kvpress(snapkv@kvpress)", Engine::kvpress,

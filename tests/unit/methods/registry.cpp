@@ -198,6 +198,9 @@ TEST_CASE("a row says which engine runs it, with its settings") {
   CHECK(where("iq4_nl", {{"hadamard", "true"}}) ==
         "llama.cpp --cache-type-k iq4_nl --cache-type-v iq4_nl -fa on (CUDA has no kernel of iq4_nl)");
   CHECK(where("q8_0", {{"hadamard", "true"}, {"values", "Q8_0"}}) == where("q8_0", {{"hadamard", "true"}}));
+  CHECK(where("int", {{"bits", "4"}, {"form", "exl3"}}) == "exllamav3 -cq 4");
+  CHECK(where("int", {{"bits", "8"}, {"value_bits", "4"}, {"form", "exl3"}}) == "exllamav3 -cq 8,4");
+  CHECK(where("int", {{"bits", "4"}}).empty());
   CHECK(where("fp8", {}) == "vLLM --kv-cache-dtype fp8");
   CHECK(where("snapkv@kvpress", {}) == "kvpress SnapKVPress(compression_ratio=R)");
   CHECK(where("q8_0", {{"hadamard", "true"}, {"queries", "q8_0"}}) ==

@@ -19,7 +19,7 @@ constexpr std::string_view permuted[] = {
 }  // namespace
 
 std::string_view name_of(Engine engine) {
-  constexpr std::string_view names[] = {"", "llama.cpp", "vLLM", "kvpress", "mlx-lm", "ik_llama.cpp"};
+  constexpr std::string_view names[] = {"", "llama.cpp", "vLLM", "kvpress", "mlx-lm", "ik_llama.cpp", "exllamav3"};
   return name_in(names, engine);
 }
 

@@ -7,7 +7,7 @@
 namespace kvbench::methods {
 
 /// kvpress is a library for transformers, which compresses at the end of the prompt.
-enum class Engine { none, llama_cpp, vllm, kvpress, mlx, ik_llama_cpp };
+enum class Engine { none, llama_cpp, vllm, kvpress, mlx, ik_llama_cpp, exllamav3 };
 std::string_view name_of(Engine engine);  ///< "" of none
 
 /// How an engine pairs the channels of queries and keys in models of an architecture (`model_type` of transformers or

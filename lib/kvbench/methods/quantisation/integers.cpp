@@ -16,11 +16,18 @@
 // affine_quantize in mlx/backend/metal/kernels/quantized.h): the step is stretched so that the end of the range with
 // the larger magnitude is decoded exactly and zero nearly. Codes follow from steps in fp32, which are stored in bf16.
 //
-// Parameters: group, form (int4, int8). `int` chooses the bits, of 8, 6, 5, 4, 3 and 2, by the budget; bits sets them,
-// and value_bits sets those of values apart.
-// Complexity: O(n (d + dv)) to encode and to decode. Memory: (bits + 32 / group) / 16 of the cache in 16 bits.
+// int[form=exl3] is exllamav3's quantised cache (exllamav3_ext/cache/q_cache_kernels.cuh of 4f8ad01, without its
+// compander, which is off by default): blocks of 32 channels times a Hadamard matrix / sqrt(32), then s = max |y|, which
+// is stored in f16; with m = 2^(bits - 1) the code is min(2^bits - 1, floor(y / s m + m)), and is decoded to
+// (code + 1/2 - m) s / m. No number is 0.
+//
+// Parameters: group, form. `int` chooses the bits, of 8, 6, 5, 4, 3 and 2, by the budget; bits sets them, and value_bits
+// sets those of values apart.
+// Complexity: O(n (d + dv)) to encode and to decode. Memory: (bits + 32 / group) / 16 of the cache in 16 bits;
+// with form=exl3 (bits + 1/2) / 16.
 // Worst-case error of a number: (max - min) / (2 (2^bits - 1)), and the rounding of m and s to f16 (mlx: bf16).
 // Deviations: there is no paper. vLLM's scale is at least 1e-6. mlx stores in the type of the model, bf16 or f16.
+// exllamav3 reads and writes rows in f16.
 // vLLM rounds rotated rows to 16 bits, too, and the last four bits of the step of int4 are the zero point.
 #include <array>
 #include <bit>
@@ -76,16 +83,22 @@ void check(const Int8Params& params) { check_form(params.form, params.group); }
 
 struct IntParams : IntegerParams {
   Index bits = 0, value_bits = 0;
+  enum class Form { range, exl3 } form = Form::range;
 };
+constexpr Index exl3_channels = 32;
 void fields(ParamVisitor& visitor, IntParams& params) {
   fields(visitor, static_cast<IntegerParams&>(params));
   visitor.integer("bits", params.bits, {.min = 0, .max = 8},
                   "of a code; 0: as many of 8, 6, 5, 4, 3 and 2 as fit the budget");
   visitor.integer("value_bits", params.value_bits, {.min = 0, .max = 8}, "of a code of values; 0: as of keys");
+  visitor.choice("form", params.form, {"range", "exl3"}, "minimum and step of a group; or exllamav3's, with group=32");
 }
 void check(const IntParams& params) {
   if (params.value_bits > 0 && params.bits == 0)
     throw Error("parameter 'value_bits' needs the bits of keys, such as bits=4");
+  if (params.form == IntParams::Form::exl3 &&
+      (params.group != exl3_channels || params.bits == 1 || params.value_bits == 1))
+    throw Error("parameter 'form': exllamav3 has groups of 32 channels, and codes of 2 to 8 bits");
 }
 
 std::string name_of_bits(Index bits) { return fmt::format("{} bit{}", bits, bits == 1 ? "" : "s"); }
@@ -93,6 +106,30 @@ std::string name_of_bits(Index bits) { return fmt::format("{} bit{}", bits, bits
 std::shared_ptr<const Codec> codec_of(Index bits, const IntegerParams& params, Index columns) {
   const Index group = params.group == 0 ? std::max<Index>(1, columns) : params.group;
   return std::make_shared<GroupCodec>(GroupCodecSettings{.format = range_format(static_cast<int>(bits), group)});
+}
+
+/// The middles of 2^bits equal parts of -1 to 1.
+std::shared_ptr<const Codebook> middles(Index bits) {
+  const auto book = std::make_shared<Codebook>();
+  const auto m = static_cast<float>(1 << (bits - 1));
+  for (int code = 0; code < 1 << bits; ++code) {
+    const auto number = static_cast<float>(code);
+    if (code > 0) book->midpoints.push_back(number / m - 1);
+    book->levels.push_back((number + 0.5f) / m - 1);
+  }
+  return book;
+}
+
+std::shared_ptr<const Codec> exl3_codec(Index bits) {
+  return std::make_shared<GroupCodec>(GroupCodecSettings{.format = {.group = exl3_channels,
+                                                                    .scale = kernels::Scale::largest,
+                                                                    .peak = 1,
+                                                                    .quotient = kernels::GroupFormat::Quotient::inverse,
+                                                                    .grid = kernels::Grid::codebook,
+                                                                    .bits = static_cast<int>(bits)},
+                                                         .codebook = middles(bits),
+                                                         .encode_with_stored = false,
+                                                         .hadamard = exl3_channels});
 }
 
 Codecs codecs_of(const HeadPrompt& head, Index bits, Index value_bits, const IntegerParams& params) {
@@ -181,7 +218,9 @@ std::vector<std::string> levels_of(const IntParams& params) {
 }
 Codecs codecs_at(const HeadPrompt& head, const IntParams& params, std::size_t level, std::uint32_t, Backend&) {
   const Index bits = params.bits > 0 ? params.bits : int_levels.at(level);
-  return codecs_of(head, bits, params.value_bits > 0 ? params.value_bits : bits, params);
+  const Index of_values = params.value_bits > 0 ? params.value_bits : bits;
+  if (params.form == IntParams::Form::exl3) return {exl3_codec(bits), exl3_codec(of_values)};
+  return codecs_of(head, bits, of_values, params);
 }
 
 template <class P>
@@ -194,10 +233,12 @@ Index group_rule<IntParams>(const Params& params) {
   return own.value_bits == 0 || own.value_bits == own.bits ? own.group : 0;
 }
 
-/// mlx refuses heads that its groups do not fill.
+/// Engines refuse heads that their groups do not fill.
 template <class P>
-ChannelBlock mlx_block([[maybe_unused]] const Params& params) {
-  if constexpr (!std::is_same_v<P, IntegerParams>) {
+ChannelBlock filled_block([[maybe_unused]] const Params& params) {
+  if constexpr (std::is_same_v<P, IntParams>) {
+    if (params.as<P>().form == IntParams::Form::exl3) return {exl3_channels, "a group of exllamav3"};
+  } else if constexpr (!std::is_same_v<P, IntegerParams>) {
     if (const auto& own = params.as<P>(); own.form == Form::mlx) return {own.group, "a group of mlx"};
   }
   return {};
@@ -211,7 +252,7 @@ MethodInfo fixed_method(const char* notes) {
                        .paper = paper,
                        .summary = fmt::format("all tokens in integers of {} bits, by groups of channels", bits),
                        .notes = notes,
-                       .block = mlx_block<P>,
+                       .block = filled_block<P>,
                        .one_rule = group_rule<P>},
                       fixed_level<bits, P>, fixed_codecs<bits, P>, Encodes::each);
 }
@@ -222,7 +263,8 @@ MethodInfo int_method() {
   return quantiser<IntParams>({.name = "int",
                                .paper = paper,
                                .summary = "all tokens in integers of as many bits as fit the budget",
-                               .notes = "The row reports the bits.",
+                               .notes = "The row reports the bits. [form=exl3] is the quantised cache of exllamav3.",
+                               .block = filled_block<IntParams>,
                                .one_rule = group_rule<IntParams>},
                               levels_of, codecs_at, Encodes::each);
 }

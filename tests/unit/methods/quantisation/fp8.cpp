@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coded_rows.hpp"
 
+#include <bit>
+#include <cmath>
+
 #include <kvbench/methods/compose.hpp>
 
 using namespace kvbench;
@@ -179,4 +182,26 @@ TEST_CASE("a composition with fp8 sees the layer, and its heads together with sc
   const MethodInfo merged = compose(find_method("chelsea"), find_method("int8"));
   const MethodInfo& chelsea = find_method("chelsea");
   CHECK(merged.independent_heads(merged.bind(Settings{})) == chelsea.independent_heads(chelsea.bind(Settings{})));
+}
+
+// y = H x / sqrt(32) is what is rounded, so x = H y / sqrt(32). With 3 bits the middles are odd eighths: 0.5 begins the
+// part from 0.5 to 0.75, -0.01 is in that below 0, and 1, the largest number, is decoded to 7/8. 100 times that in f16.
+TEST_CASE("int[form=exl3] rounds turned blocks to the middles of equal parts") {
+  const auto turned = [](const Floats& y) {
+    Floats x(32, 0.0f);
+    for (unsigned j = 0; j < 32; ++j) {
+      for (unsigned k = 0; k < 32; ++k) x[j] += (std::popcount(j & k) % 2 == 1 ? -y[k] : y[k]) / std::sqrt(32.0f);
+    }
+    return x;
+  };
+  Floats y(32, 30.0f), expected(32, 37.5f);
+  y[0] = 100, y[1] = -1, y[2] = 50.01f, y[3] = -49.99f, y[4] = -100;
+  expected[0] = 87.5f, expected[1] = -12.5f, expected[2] = 62.5f, expected[3] = -37.5f, expected[4] = -87.5f;
+  const auto codec = key_codecs("int", {{"form", "exl3"}, {"bits", "3"}}, {coded_prompt({}, 32)}).front();
+  const Floats got = decoded(*codec, turned(y), 32), want = turned(expected);
+  for (std::size_t j = 0; j < 32; ++j) CHECK(got[j] == doctest::Approx(want[j]).epsilon(1e-4).scale(10));
+  CHECK(decoded(*codec, Floats(32, 0.0f), 32) == Floats(32, 0.0f));
+  CHECK(bytes_of(codec->footprint(10, 64)) == 10 * (64 * 3 / 8 + 2 * 2));
+  CHECK_THROWS_WITH(find_method("int").bind(Settings{{"form", "exl3"}, {"group", "64"}}),
+                    doctest::Contains("groups of 32 channels"));
 }
