@@ -61,3 +61,12 @@ class ChooseTable(PackageTest):
                                 r"\| cannot tell \|$")
         low, high = map(float, equal.split("[")[-1].split("]")[0].split(","))  # exp(-1.96 * 0.63), exp(1.96 * 0.63)
         self.assertTrue(0.25 < low < 0.32 and 3.1 < high < 4, equal)
+
+    def test_lines_of_other_models_stay(self):
+        self.answer("a-prose", 12, {"h2o": 2, "sink": 1}, {"h2o": 2, "sink": 1})
+        first = self.table("a-prose").replace("| a | prose |", "| b | prose |")
+        earlier = first + "| a | prose | h2o | none | 1 | sink 2 | 3.00 [2.00, 4.00] | 0 of 1 | 0 of 0 | no |\n"
+        pathlib.Path(self.path("page.md")).write_text(
+            f"Text.\n\n<!-- begin proof choose: x -->\n{earlier}<!-- end proof choose -->\n| c | prose | d |\n")
+        self.assertEqual(self.table("--beside", "page.md", "a-prose"),
+                         first + first.splitlines()[-1].replace("| b | prose |", "| a | prose |") + "\n")
