@@ -332,8 +332,8 @@ class Answers(ChooseTest):
                         "runs_in": f"kvpress {name}Press(compression_ratio={1 - self.fits * 0.5:g})"}
 
         text = self.choose(Presses(), "--runs-in", "kvpress")
-        self.assertRegex(text, r"It runs today: kvpress \w+Press\(compression_ratio=0.5\)\. The ratio is that of contexts of "
-                               r"\d+ tokens and \d+ after them; in longer contexts it nears 0\.75\.")
+        self.assertRegex(text, r"It runs today: kvpress \w+Press\(compression_ratio=0.5\)\. The ratio is that of "
+                               r"contexts of \d+ tokens and \d+ after them; in longer contexts it nears 0\.75\.")
         self.assertNotIn("What engines run today", text)
         none = Presses()
         none.fits = False

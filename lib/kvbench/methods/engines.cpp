@@ -102,7 +102,7 @@ void add_llama(std::vector<Setting>& table) {
 
 /// ik_llama.cpp 8337e4cd, docs/parameters.md: the types that kvbench has. Its CUDA kernels are built for q6_0-q6_0,
 /// q8_0-q6_0, q6_0-q5_0 and q4_0-q4_0 (ggml-cuda/fattn-vec-f16.cu). Its iq4_nl chooses another scale (ggml-quants.c);
-/// q8_KV is for keys alone, as a value's row spans all heads (src/llama.cpp), and CUDA has no kernel of it. The rotation
+/// q8_KV is for keys alone, as a row of values spans all heads (src/llama.cpp); CUDA has no kernel of it. Its rotation
 /// (-khad -vhad) spans a whole head; that of llama.cpp, which kvbench has, 64 channels of values.
 void add_ik_llama(std::vector<Setting>& table) {
   constexpr std::pair<std::string_view, std::string_view> pairs[] = {

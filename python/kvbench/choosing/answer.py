@@ -198,8 +198,9 @@ def needs(found: Found, best: str) -> str:
     if runs_in:
         late = " There contexts pass through the cache; KL is often larger." if "llama.cpp" in runs_in[0] else ""
         if "compression_ratio=" in runs_in[0]:
-            late = (f" The ratio is that of contexts of {found.question.context} tokens and {found.question.score} after "
-                    f"them; in longer contexts it nears {1 - float(found.target.budget.split('%')[0]) / 100:.3g}.")
+            dropped = 1 - float(found.target.budget.split("%")[0]) / 100
+            late = (f" The ratio is that of contexts of {found.question.context} tokens and {found.question.score} "
+                    f"after them; in longer contexts it nears {dropped:.3g}.")
         return f"It runs today: {runs_in[0]}.{late}"
     method, stored = parts_of(found.rows[best][0]["method"])
     asked = NEEDS.get(method)

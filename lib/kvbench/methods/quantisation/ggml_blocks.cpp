@@ -26,8 +26,8 @@
 //
 // Parameters: hadamard rotates blocks of channels before they are rounded (llama.cpp #21038): of keys the largest
 // power of two from 64 on that divides d, of values 64. round (q8_0): ties of codes go to the even one, as llama.cpp
-// rounds on x86, or away from zero, as its reference function does. form (q4_0, q8_0): ggml's rule or that of ik_llama.cpp;
-// values=q4_0 beside other keys is ggml's. values: a format of their own, as llama.cpp's
+// rounds on x86, or away from zero, as its reference function does. form (q4_0, q8_0): ggml's rule or that of
+// ik_llama.cpp; values=q4_0 beside other keys is ggml's. values: a format of their own, as llama.cpp's
 // --cache-type-v is; there is none for 16 bits. queries: q8_0 rounds queries, rotated as keys are, before they meet the
 // keys, as llama.cpp's flash attention on processors does (ggml-cpu.c: vec_dot_type of the type of the keys). Beside
 // q4_1 and q5_1 it has q8_1, which is q8_0 with the sum of the codes.

@@ -17,12 +17,12 @@
 // the larger magnitude is decoded exactly and zero nearly. Codes follow from steps in fp32, which are stored in bf16.
 //
 // int[form=exl3] is exllamav3's quantised cache (exllamav3_ext/cache/q_cache_kernels.cuh of 4f8ad01, without its
-// compander, which is off by default): blocks of 32 channels times a Hadamard matrix / sqrt(32), then s = max |y|, which
-// is stored in f16; with m = 2^(bits - 1) the code is min(2^bits - 1, floor(y / s m + m)), and is decoded to
-// (code + 1/2 - m) s / m. No number is 0.
+// compander, which is off by default): y is a block of 32 channels times a Hadamard matrix / sqrt(32); s = max |y| is
+// stored in f16; with m = 2^(bits - 1) the code is min(2^bits - 1, floor(y / s m + m)), and is decoded to
+// (code + 1/2 - m) s / m. No level is 0, and the largest number shrinks by s / 2m.
 //
-// Parameters: group, form. `int` chooses the bits, of 8, 6, 5, 4, 3 and 2, by the budget; bits sets them, and value_bits
-// sets those of values apart.
+// Parameters: group, form. `int` chooses the bits, of 8, 6, 5, 4, 3 and 2, by the budget; bits sets them, and
+// value_bits sets those of values apart.
 // Complexity: O(n (d + dv)) to encode and to decode. Memory: (bits + 32 / group) / 16 of the cache in 16 bits;
 // with form=exl3 (bits + 1/2) / 16.
 // Worst-case error of a number: (max - min) / (2 (2^bits - 1)), and the rounding of m and s to f16 (mlx: bf16).
