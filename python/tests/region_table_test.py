@@ -76,12 +76,12 @@ class RegionTable(unittest.TestCase):
     def test_rows_that_are_kept_give_the_same_tables(self):
         model = self.model("m", {"a": ([0.1, 0.251], 0.0123, 0.4), "h2o+q8_0": ([0.3012, 0.02], 0.02, 0.03)},
                            {"a": ([0.2, 0.05], 0.01, 0.011), "h2o+q8_0": ([0.1, 0.4], 0.02, 0.01)})
-        self.assertEqual(self.table("--keep", "kept.json.gz", model), "")
-        self.assertEqual(self.table("m=kept.json.gz", "--rows", "m"), self.table(model, "--rows", "m"))
-        both = self.table("m=kept.json.gz", self.model("other", {"a": ([0.9], 0.01, 1)}))   # another model beside it
+        self.assertEqual(self.table("--keep", "kept.json.xz", model), "")
+        self.assertEqual(self.table("m=kept.json.xz", "--rows", "m"), self.table(model, "--rows", "m"))
+        both = self.table("m=kept.json.xz", self.model("other", {"a": ([0.9], 0.01, 1)}))   # another model beside it
         self.assertIn("| other | 1 | 0.3 | 0 of 0 |", both)
-        self.assertIn("kept.json.gz has stream_err_rms alone",
-                      self.table("m=kept.json.gz", "--figure", "rel_err_rms", code=2))
+        self.assertIn("kept.json.xz has stream_err_rms alone",
+                      self.table("m=kept.json.xz", "--figure", "rel_err_rms", code=2))
 
     def test_a_replay_without_the_column_has_it_from_two_others(self):
         exact = self.table(self.model("m", {"a": ([0.3, 0.1], 0.01, 0.011)}), "--rows", "m")
