@@ -51,10 +51,19 @@ def table(rows, rule="| --- "):
     return "".join([titles, f"{rule * len(rows[0])}|\n", *body])
 
 
+def between(name):
+    """Finds a part with its markers: the first one, the part, the last one."""
+    return re.compile(rf"(<!-- begin {name}:[^\n]*-->\n)(.*?)(<!-- end {name} -->)", re.S)
+
+
+def part(page, name):
+    """That part of a file, without its markers."""
+    return between(name).search(pathlib.Path(page).read_text()).group(2)
+
+
 def replaced(text, name, content):
     """`text` with the part between the markers of `name` replaced by `content`."""
-    pattern = re.compile(rf"(<!-- begin {name}:[^\n]*-->\n).*?(<!-- end {name} -->)", re.S)
-    replaced, count = pattern.subn(lambda m: m.group(1) + content + m.group(2), text)
+    replaced, count = between(name).subn(lambda m: m.group(1) + content + m.group(3), text)
     if count != 1:
         sys.exit(f"{sys.argv[0]}: the page has {count} parts '{name}', not one")
     return replaced
