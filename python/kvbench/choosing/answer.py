@@ -55,6 +55,11 @@ def share(rows: list[dict[str, str]]) -> float:
     return math.fsum(float(row["total_bytes"]) for row in rows) / math.fsum(float(row["full_bytes"]) for row in rows)
 
 
+def percent(budget: str) -> float:
+    """25 of "25%mem"."""
+    return float(budget.split("%")[0])
+
+
 def layers(row: dict[str, str]) -> tuple[int, int]:
     """The numbers of layers in which the configurations run, and of all."""
     return int(row["compressed_layers"]), int(row["model_layers"])
@@ -68,7 +73,7 @@ def bytes_held(found: Found, best: str) -> str:
     if some == every:
         return text
     row = found.predictions.row_of(best, found.target.budget)
-    inside = 100 * share([row]) if row else float(found.target.budget.split("%")[0])
+    inside = 100 * share([row]) if row else percent(found.target.budget)
     return f"{text}, {inside:.1f} % in the {some} of {every} layers in which methods run"
 
 
@@ -198,7 +203,7 @@ def needs(found: Found, best: str) -> str:
     if runs_in:
         late = " There contexts pass through the cache; KL is often larger." if "llama.cpp" in runs_in[0] else ""
         if "compression_ratio=" in runs_in[0]:
-            dropped = 1 - float(found.target.budget.split("%")[0]) / 100
+            dropped = 1 - percent(found.target.budget) / 100
             late = (f" The ratio is that of contexts of {found.question.context} tokens and {found.question.score} "
                     f"after them; in longer contexts it nears {dropped:.3g}.")
         return f"It runs today: {runs_in[0]}.{late}"
@@ -215,7 +220,7 @@ def smallest(engine: str | None, budget: str, predictions: Predictions) -> str:
     if not fits:
         return f"nothing of {engine} has a prediction; leave --runs-in out."
     row = min(fits, key=share_of)
-    held, asked = 100 * float(row["total_bytes"]) / float(row["full_bytes"]), float(budget.split("%")[0])
+    held, asked = 100 * float(row["total_bytes"]) / float(row["full_bytes"]), percent(budget)
     return (f"{engine} has nothing as small; nearest is {configuration(row)} ({row['runs_in']}) with "
             f"{held:.1f} % of the full cache. Give --memory {math.ceil(held)}%, or a context "
             f"{100 * (1 - asked / held):.0f} % shorter.")
